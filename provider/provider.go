@@ -1,0 +1,207 @@
+// Package provider is the port to the payment provider: what Paidonce asks of one, and what the answers mean.
+//
+// There is one rule, and every adapter keeps it:
+//
+//   - a returned outcome is definitive, declines and refusals included: asking again would not change it;
+//   - a returned error means that no outcome is known. It is an [*Error] whose Kind says what is known instead.
+//
+// So the code that calls a provider needs no taxonomy of failures. Adapters never retry: one call is one attempt, within
+// the caller's context and the adapter's own timeout, whichever ends first. All methods are safe for concurrent use.
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Metadata names under which every object we create at a provider carries who made it. Look-ups match on them.
+const (
+	MetadataOperation    = "paidonce_operation"
+	MetadataInstallation = "paidonce_installation"
+)
+
+// Provider is a payment provider. provider/stripe is the real one.
+type Provider interface {
+	// Charge creates a charge under r.IdempotencyKey.
+	Charge(ctx context.Context, r ChargeRequest) (ChargeOutcome, error)
+	// FindCharge looks for the charge that an operation made, through a listing that is consistent.
+	// Zero hits in a complete answer is a miss; an incomplete answer is an error.
+	FindCharge(ctx context.Context, l Lookup) ([]Charge, error)
+	// GetCharge reads one charge by the provider's id. A charge that does not exist is nil, nil.
+	GetCharge(ctx context.Context, id string) (*Charge, error)
+	// Capture captures an authorised charge, wholly or in part.
+	Capture(ctx context.Context, r CaptureRequest) (ChargeOutcome, error)
+	// Refund gives money of a captured charge back.
+	Refund(ctx context.Context, r RefundRequest) (RefundOutcome, error)
+	// FindRefund looks for the refund that an operation made, among the refunds of one charge.
+	FindRefund(ctx context.Context, l Lookup) ([]Refund, error)
+}
+
+// Tags name the operation and the installation that make a call. They travel as metadata.
+type Tags struct {
+	Operation    string `json:"operation"`
+	Installation string `json:"installation"`
+}
+
+// ChargeRequest is everything that is sent for a charge. It is frozen (as JSON) when the idempotency key is claimed, so that
+// each attempt sends the same parameters under the same derived key. Fields may be added, never renamed.
+type ChargeRequest struct {
+	IdempotencyKey string `json:"idempotency_key"` // derived, ours to the provider; never the client's
+	Tags           Tags   `json:"tags"`
+	Livemode       bool   `json:"livemode"` // the mode we believe to be in; not sent, compared with what comes back
+	Amount         int64  `json:"amount"`   // minor units
+	Currency       string `json:"currency"` // ISO 4217, lower case
+	// Exactly one of Customer and Source is set.
+	Customer                  string            `json:"customer,omitempty"`
+	Source                    string            `json:"source,omitempty"`
+	Capture                   bool              `json:"capture"`
+	Description               string            `json:"description,omitempty"`
+	ReceiptEmail              string            `json:"receipt_email,omitempty"`
+	StatementDescriptorSuffix string            `json:"statement_descriptor_suffix,omitempty"`
+	Metadata                  map[string]string `json:"metadata,omitempty"` // the client's, sent beside our tags
+}
+
+// CaptureRequest captures Amount minor units of the provider's charge ChargeID.
+type CaptureRequest struct {
+	IdempotencyKey string `json:"idempotency_key"`
+	Tags           Tags   `json:"tags"`
+	ChargeID       string `json:"charge_id"`
+	Amount         int64  `json:"amount"`
+}
+
+// RefundRequest refunds Amount minor units of the provider's charge ChargeID.
+type RefundRequest struct {
+	IdempotencyKey string            `json:"idempotency_key"`
+	Tags           Tags              `json:"tags"`
+	ChargeID       string            `json:"charge_id"`
+	Amount         int64             `json:"amount"`
+	Reason         string            `json:"reason,omitempty"`
+	Metadata       map[string]string `json:"metadata,omitempty"`
+}
+
+// Lookup says which objects to look for.
+type Lookup struct {
+	Tags Tags
+	// ChargeID limits a refund look-up to the refunds of this charge; unused for charges.
+	ChargeID string
+	// The attempts lie between From and To; the adapter widens the window by its own allowance for clock differences.
+	From, To time.Time
+}
+
+// Charge is a charge as the provider has it.
+type Charge struct {
+	ID             string
+	Status         Status
+	Amount         int64 // minor units, as are the two below
+	AmountCaptured int64
+	AmountRefunded int64
+	Currency       string // lower case
+	Captured       bool
+	Disputed       bool
+	Livemode       bool
+	Created        time.Time
+	FailureCode    string
+	FailureMessage string
+	// Outcome is the provider's own assessment (network status, risk level, …); nil when it gave none.
+	Outcome *Assessment
+	Tags    Tags // empty where the metadata carries none
+}
+
+// Assessment is a provider's explanation of a charge's result, with Stripe's names.
+type Assessment struct {
+	NetworkStatus string `json:"network_status"`
+	Reason        string `json:"reason"`
+	RiskLevel     string `json:"risk_level"`
+	SellerMessage string `json:"seller_message"`
+	Type          string `json:"type"`
+}
+
+// Refund is a refund as the provider has it.
+type Refund struct {
+	ID            string
+	ChargeID      string
+	Status        Status
+	Amount        int64 // minor units
+	Currency      string
+	Reason        string
+	FailureReason string
+	Created       time.Time
+	Tags          Tags
+}
+
+// Status of an object at the provider.
+type Status string
+
+// The states that a provider's object can be in.
+const (
+	Pending        Status = "pending"
+	Succeeded      Status = "succeeded"
+	Failed         Status = "failed"
+	Canceled       Status = "canceled"        // refunds only
+	RequiresAction Status = "requires_action" // refunds only
+)
+
+// ChargeOutcome is the definitive answer to Charge or Capture: exactly one of Charge and Refusal is set.
+type ChargeOutcome struct {
+	Charge    *Charge
+	Refusal   *Refusal
+	RequestID string // the provider's, for the log
+}
+
+// RefundOutcome is the definitive answer to Refund: exactly one of Refund and Refusal is set.
+type RefundOutcome struct {
+	Refund    *Refund
+	Refusal   *Refusal
+	RequestID string
+}
+
+// Refusal is a definitive no: a decline of the card, or a request that the provider will not carry out. No money moved.
+type Refusal struct {
+	// Decline tells a card's decline (true) from a refused request (false).
+	Decline bool
+	// ChargeID is the failed charge that the provider recorded, if any.
+	ChargeID    string
+	Code        string
+	DeclineCode string
+	Message     string // cleaned: valid UTF-8 without NUL, at most 500 bytes
+	Param       string
+}
+
+// Kind says what is known when no outcome is.
+type Kind string
+
+const (
+	// Unknown: the call may or may not have had its effect (timeout, reset, 5xx, an answer that cannot be read).
+	Unknown Kind = "unknown"
+	// NotExecuted: the call is known to have had no effect (connection refused, 401, 403, 429). Same key again, later.
+	NotExecuted Kind = "not_executed"
+	// InFlight: another attempt under the same derived key is alive at the provider.
+	InFlight Kind = "in_flight"
+	// Conflict: the provider knows the derived key with other parameters, or answered with something that contradicts
+	// what was asked. A person has to look; the operation is parked.
+	Conflict Kind = "conflict"
+)
+
+// Error says that no outcome is known. Message is cleaned and carries no secret.
+type Error struct {
+	Kind       Kind
+	HTTPStatus int    // 0 when no answer came
+	Code       string // the provider's, may be empty
+	RequestID  string // the provider's, may be empty
+	Message    string
+	// ServerError is set for an answer of 500 and above: providers store those under the key and replay them for ever,
+	// so sending again will not help; a look-up will.
+	ServerError bool
+	// Alert is set when an operator has to act (401 and 403: our credentials).
+	Alert bool
+	// RetryAfter is what the provider asked us to wait; 0 when it said nothing.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	if e.HTTPStatus == 0 {
+		return fmt.Sprintf("provider: %s: %s", e.Kind, e.Message)
+	}
+	return fmt.Sprintf("provider: %s: HTTP %d %s: %s", e.Kind, e.HTTPStatus, e.Code, e.Message)
+}

@@ -1,0 +1,57 @@
+// Package charges makes charges: parameters, phases, rendering, rows.
+//
+// Read phases.go first: it is the charge as a table of phases. params.go says what a client may ask for, render.go what it is
+// shown, store.go what is written. The package knows nothing of HTTP.
+package charges
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"paidonce/idemkeys"
+)
+
+// ErrNotFound: the account has no such charge.
+var ErrNotFound = errors.New("no such charge")
+
+// Filter selects charges of an account for a list. Times are compared at full precision: created in [CreatedFrom, CreatedBefore).
+type Filter struct {
+	Limit         int // 1-100
+	StartingAfter string
+	EndingBefore  string
+	CreatedFrom   *time.Time
+	CreatedBefore *time.Time
+	Customer      string
+	Status        string // "", pending, succeeded or failed
+}
+
+// Page is a page of charges, newest first.
+type Page struct {
+	Charges []Charge
+	HasMore bool
+}
+
+// Service is what the HTTP edge calls. Safe for concurrent use.
+type Service struct {
+	store  *Store
+	engine *idemkeys.Engine
+	cfg    Config
+}
+
+// Create makes a charge once for the request's key, or answers what that key already stands for.
+// Errors: those of [idemkeys.Engine.Do].
+func (s *Service) Create(ctx context.Context, r idemkeys.Request, p Params) (idemkeys.Result, error) {
+	return s.engine.Do(ctx, r, s.claim(p))
+}
+
+// Get returns a charge as it is now. Errors: [ErrNotFound], or the database's.
+func (s *Service) Get(ctx context.Context, accountID, id string) (Charge, error) {
+	return s.store.get(ctx, accountID, id)
+}
+
+// List returns a page of charges, newest first. Errors: [ErrNotFound] for a cursor that names no charge of the account, or
+// the database's.
+func (s *Service) List(ctx context.Context, accountID string, f Filter) (Page, error) {
+	return s.store.list(ctx, accountID, f)
+}

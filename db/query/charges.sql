@@ -1,0 +1,97 @@
+-- Charges. The two commits of a charge are set-based: one statement writes whatever queued up, each row fenced for itself.
+
+-- name: ChargeClaim :many
+-- Commit 1: claims keys and inserts the pending charges of those that won. The API key is checked in the same statement, so a
+-- revoked one never starts anything however long its identity was remembered. Rows are ordered by key, so that two servers
+-- that insert the same keys never wait for each other in a circle.
+WITH x AS (
+    SELECT * FROM ROWS FROM (
+        unnest(@api_key_ids::text[]), unnest(@account_ids::text[]), unnest(@keys::text[]), unnest(@operation_ids::text[]),
+        unnest(@kinds::text[]), unnest(@hash_versions::smallint[]), unnest(@request_hashes::bytea[]), unnest(@request_ids::text[]),
+        unnest(@params::bytea[]), unnest(@recovery_points::text[]), unnest(@lease_tokens::text[]), unnest(@charge_ids::text[]),
+        unnest(@amounts::bigint[]), unnest(@currencies::text[]), unnest(@captures::boolean[]), unnest(@customers::text[]),
+        unnest(@descriptions::text[]), unnest(@metadata::text[]), unnest(@receipt_emails::text[]),
+        unnest(@suffixes::text[]), unnest(@livemodes::boolean[])
+    ) AS x (api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point,
+        lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode)
+), won AS (
+    INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
+        resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
+    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id, x.params,
+        x.charge_id, x.recovery_point, x.lease_token, clock_timestamp(), clock_timestamp(), clock_timestamp()
+    FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id AND a.revoked_at IS NULL
+    ORDER BY x.account_id, x.key
+    ON CONFLICT (account_id, key) DO NOTHING
+    RETURNING k.operation_id, k.created_at
+)
+INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer, description, metadata, receipt_email,
+    statement_descriptor_suffix, livemode, created_at)
+SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture, NULLIF(x.customer, ''), NULLIF(x.description, ''),
+    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, won.created_at
+FROM x JOIN won ON won.operation_id = x.operation_id
+RETURNING c.operation_id, c.created_at;
+
+-- name: ChargeSettle :many
+-- Commit 2: the stored answer, the settled charge and its event, of those rows that still hold their lease and whose charge
+-- is still pending. Both guards stand in one place, so neither half is written without the other.
+WITH x AS (
+    SELECT * FROM ROWS FROM (
+        unnest(@account_ids::text[]), unnest(@keys::text[]), unnest(@operation_ids::text[]), unnest(@lease_tokens::text[]),
+        unnest(@recovery_points::text[]), unnest(@key_statuses::text[]), unnest(@response_codes::smallint[]),
+        unnest(@response_headers::bytea[]), unnest(@response_bodies::bytea[]), unnest(@charge_ids::text[]),
+        unnest(@statuses::text[]), unnest(@amounts_captured::bigint[]), unnest(@captured::boolean[]), unnest(@disputed::boolean[]),
+        unnest(@failure_codes::text[]), unnest(@failure_messages::text[]), unnest(@outcomes::text[]), unnest(@provider_ids::text[]),
+        unnest(@event_ids::text[]), unnest(@event_types::text[]), unnest(@event_payloads::bytea[])
+    ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body,
+        charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id,
+        event_id, event_type, event_payload)
+), won AS (
+    UPDATE idempotency_keys k SET
+        status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
+        response_code = x.response_code, response_headers = x.response_headers, response_body = x.response_body,
+        finished_at = clock_timestamp(), expires_at = clock_timestamp() + @key_ttl::interval
+    FROM x JOIN charges c ON c.id = x.charge_id AND c.operation_id = x.operation_id AND c.account_id = x.account_id
+        AND c.status = 'pending' AND c.provider_id IS NULL
+    WHERE k.account_id = x.account_id AND k.key = x.key AND k.operation_id = x.operation_id
+        AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point AND k.status = 'in_progress'
+    RETURNING k.operation_id
+), settled AS (
+    UPDATE charges c SET
+        status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
+        failure_code = NULLIF(x.failure_code, ''), failure_message = NULLIF(x.failure_message, ''),
+        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp()
+    FROM x JOIN won ON won.operation_id = x.operation_id
+    WHERE c.id = x.charge_id
+), told AS (
+    INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
+    SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload
+    FROM x JOIN won ON won.operation_id = x.operation_id
+)
+SELECT won.operation_id FROM won;
+
+-- name: ChargeGet :one
+SELECT * FROM charges WHERE account_id = @account_id AND id = @id;
+
+-- name: ChargeList :many
+-- A page, newest first, from the top or from just after a cursor.
+SELECT c.* FROM charges c
+WHERE c.account_id = @account_id
+    AND (sqlc.narg(created_gte)::timestamptz IS NULL OR c.created_at >= sqlc.narg(created_gte)::timestamptz)
+    AND (sqlc.narg(created_lt)::timestamptz IS NULL OR c.created_at < sqlc.narg(created_lt)::timestamptz)
+    AND (sqlc.narg(customer)::text IS NULL OR c.customer = sqlc.narg(customer)::text)
+    AND (sqlc.narg(status)::text IS NULL OR c.status = sqlc.narg(status)::text)
+    AND (sqlc.narg(after_at)::timestamptz IS NULL OR (c.created_at, c.id) < (sqlc.narg(after_at)::timestamptz, sqlc.narg(after_id)::text))
+ORDER BY c.created_at DESC, c.id DESC
+LIMIT @most::integer;
+
+-- name: ChargeListBefore :many
+-- The page just before a cursor, oldest first; the caller turns it round.
+SELECT c.* FROM charges c
+WHERE c.account_id = @account_id
+    AND (sqlc.narg(created_gte)::timestamptz IS NULL OR c.created_at >= sqlc.narg(created_gte)::timestamptz)
+    AND (sqlc.narg(created_lt)::timestamptz IS NULL OR c.created_at < sqlc.narg(created_lt)::timestamptz)
+    AND (sqlc.narg(customer)::text IS NULL OR c.customer = sqlc.narg(customer)::text)
+    AND (sqlc.narg(status)::text IS NULL OR c.status = sqlc.narg(status)::text)
+    AND (c.created_at, c.id) > (@before_at::timestamptz, @before_id::text)
+ORDER BY c.created_at, c.id
+LIMIT @most::integer;

@@ -1,0 +1,185 @@
+package dbtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"paidonce/internal/devpg"
+)
+
+const (
+	// reapVariable makes a test binary a reaper of the folder that it names; reapRemove makes it remove the folder in the end.
+	reapVariable = "PAIDONCE_DBTEST_REAP"
+	reapRemove   = "PAIDONCE_DBTEST_REAP_REMOVE"
+	// sharedIdle is how long the shared server outlives the last test process: longer than go test takes from one package's
+	// end to the next one's start, so that a run starts it once.
+	sharedIdle = 10 * time.Second
+)
+
+// init turns this process into a reaper when it was started as one. No test binary knows when its last test is over, and one
+// that is killed cannot clear up at all, so a second process of the same binary waits for the end of all that use a server.
+// Package testing offers no earlier place: TestMain would have to be written in every package that uses dbtest.
+func init() { //tidy:init the only hook that runs before the tests in every package's test binary
+	dir := os.Getenv(reapVariable)
+	if dir == "" {
+		return
+	}
+	if os.Getenv(reapRemove) != "" {
+		devpg.Reap(dir, 0, true)
+	} else {
+		devpg.Reap(dir, sharedIdle, false)
+	}
+	os.Exit(0)
+}
+
+// startReaper starts a reaper for the folder; it ends at once if there is one already.
+func startReaper(dir string, remove bool) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(context.Background(), self)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), reapVariable+"="+dir)
+	if remove {
+		cmd.Env = append(cmd.Env, reapRemove+"=yes")
+	}
+	cmd.SysProcAttr = ownSession()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the reaper: %w", err)
+	}
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+// sharedServer starts or adopts the server of all test processes of this checkout and returns its address.
+func sharedServer(ctx context.Context) (string, error) {
+	root, err := checkout()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(root))
+	dir := filepath.Join(os.TempDir(), "paidonce-test-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:])[:12])
+	srv, err := devpg.Start(ctx, devpg.Options{Dir: dir, Fast: true})
+	if err != nil {
+		return "", err
+	}
+	usedServer = srv
+	return srv.URL("postgres"), startReaper(srv.Dir(), false)
+}
+
+// usedServer keeps the use of the shared server alive, which is a lock, until this process ends.
+var usedServer *devpg.Server
+
+// checkout returns the folder of this checkout's go.mod; tests run somewhere below it.
+func checkout() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no go.mod above the working folder")
+		}
+		dir = parent
+	}
+}
+
+// Server is a PostgreSQL server of the test's own, with durability switched on, for tests that kill it.
+type Server struct {
+	t   testing.TB
+	dir string
+	srv *devpg.Server
+	url string
+}
+
+// StartServer starts a server of the test's own with one migrated database; both are gone when the test ends.
+func StartServer(t testing.TB) *Server {
+	t.Helper()
+	// Not t.TempDir: its parents are closed to the user that PostgreSQL runs as when we are root.
+	dir, err := os.MkdirTemp("", "paidonce-server-")
+	if err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	const passable = 0o711 // for that user
+	if err := os.Chmod(dir, passable); err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	s := &Server{t: t, dir: dir}
+	t.Cleanup(s.discard)
+	s.Start()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if s.url, err = s.srv.EnsureDatabase(ctx, "paidonce"); err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	if err := migrate(ctx, s.url); err != nil {
+		t.Fatalf("dbtest: migrating: %v", err)
+	}
+	return s
+}
+
+// URL returns the address of the server's migrated database. It stays the same over Kill, Stop and Start.
+func (s *Server) URL() string { return s.url }
+
+// Kill kills all processes of the server at once, as a power cut would: only what was committed is there after Start.
+func (s *Server) Kill() {
+	s.t.Helper()
+	if err := s.srv.Kill(); err != nil {
+		s.t.Fatalf("dbtest: killing the server: %v", err)
+	}
+}
+
+// Start starts the server after Kill or Stop, on the same port and data, and returns when it takes connections.
+func (s *Server) Start() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	if s.srv != nil {
+		err = s.srv.Restart(ctx)
+	} else if s.srv, err = devpg.Start(ctx, devpg.Options{Dir: s.dir}); err == nil {
+		err = startReaper(s.srv.Dir(), true)
+	}
+	if err != nil {
+		s.t.Fatalf("dbtest: starting the server: %v", err)
+	}
+	if s.url != "" && s.srv.URL("paidonce") != s.url {
+		s.t.Fatalf("dbtest: the port of %s was taken while the server was down", s.url)
+	}
+}
+
+// Stop shuts the server down in order, if it runs. Start may follow.
+func (s *Server) Stop() {
+	s.t.Helper()
+	if err := s.srv.Halt(); err != nil {
+		s.t.Fatalf("dbtest: stopping the server: %v", err)
+	}
+}
+
+// discard ends the server and removes its folder.
+func (s *Server) discard() {
+	folders := []string{s.dir}
+	if s.srv != nil {
+		s.srv.Stop()
+		folders = append(folders, s.srv.Dir()) // another one if the server's user could not reach ours
+	}
+	for _, dir := range folders {
+		if err := os.RemoveAll(dir); err != nil {
+			s.t.Errorf("dbtest: %v", err)
+		}
+	}
+}

@@ -152,38 +152,33 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 }
 
 const keyListDue = `-- name: KeyListDue :many
-SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at,
-    coalesce(k.first_attempt_at > clock_timestamp() - $1::interval, true)::boolean AS window_open,
-    coalesce(k.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over
+SELECT k.operation_id, k.kind, k.resource_id, k.recovery_point, k.attempts, k.created_at, k.last_error
 FROM idempotency_keys k
 WHERE k.status = 'in_progress' AND k.parked_at IS NULL
     AND ((k.lease_token IS NULL AND coalesce(k.next_run_at <= clock_timestamp(), true))
-        OR (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - $3::interval))
+        OR (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - $1::interval))
 ORDER BY k.next_run_at NULLS FIRST
-LIMIT $4::integer
+LIMIT $2::integer
 `
 
 type KeyListDueParams struct {
-	KeyWindow  time.Duration
-	LookupSpan time.Duration
 	StaleAfter time.Duration
 	Most       int32
 }
 
 type KeyListDueRow struct {
-	IdempotencyKey IdempotencyKey
-	WindowOpen     bool
-	SpanOver       bool
+	OperationID   string
+	Kind          string
+	ResourceID    string
+	RecoveryPoint string
+	Attempts      int32
+	CreatedAt     time.Time
+	LastError     *string
 }
 
 // What KeyLeaseDue would lease now, for --dry-run.
 func (q *Queries) KeyListDue(ctx context.Context, db DBTX, arg KeyListDueParams) ([]KeyListDueRow, error) {
-	rows, err := db.Query(ctx, keyListDue,
-		arg.KeyWindow,
-		arg.LookupSpan,
-		arg.StaleAfter,
-		arg.Most,
-	)
+	rows, err := db.Query(ctx, keyListDue, arg.StaleAfter, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -192,36 +187,13 @@ func (q *Queries) KeyListDue(ctx context.Context, db DBTX, arg KeyListDueParams)
 	for rows.Next() {
 		var i KeyListDueRow
 		if err := rows.Scan(
-			&i.IdempotencyKey.AccountID,
-			&i.IdempotencyKey.Key,
-			&i.IdempotencyKey.OperationID,
-			&i.IdempotencyKey.Kind,
-			&i.IdempotencyKey.HashVersion,
-			&i.IdempotencyKey.RequestHash,
-			&i.IdempotencyKey.RequestID,
-			&i.IdempotencyKey.Params,
-			&i.IdempotencyKey.ResourceID,
-			&i.IdempotencyKey.Status,
-			&i.IdempotencyKey.RecoveryPoint,
-			&i.IdempotencyKey.LeaseToken,
-			&i.IdempotencyKey.LockedAt,
-			&i.IdempotencyKey.Attempts,
-			&i.IdempotencyKey.FirstAttemptAt,
-			&i.IdempotencyKey.LastAttemptAt,
-			&i.IdempotencyKey.NextRunAt,
-			&i.IdempotencyKey.ServerErrors,
-			&i.IdempotencyKey.LookupMisses,
-			&i.IdempotencyKey.FirstMissAt,
-			&i.IdempotencyKey.LastError,
-			&i.IdempotencyKey.ParkedAt,
-			&i.IdempotencyKey.ResponseCode,
-			&i.IdempotencyKey.ResponseHeaders,
-			&i.IdempotencyKey.ResponseBody,
-			&i.IdempotencyKey.CreatedAt,
-			&i.IdempotencyKey.FinishedAt,
-			&i.IdempotencyKey.ExpiresAt,
-			&i.WindowOpen,
-			&i.SpanOver,
+			&i.OperationID,
+			&i.Kind,
+			&i.ResourceID,
+			&i.RecoveryPoint,
+			&i.Attempts,
+			&i.CreatedAt,
+			&i.LastError,
 		); err != nil {
 			return nil, err
 		}

@@ -36,6 +36,7 @@ type Answer struct {
 type Result struct {
 	Answer          Answer
 	OperationID     string
+	Status          Status // Completed, or Failed: proven that nothing moved
 	Replayed        bool   // the answer was stored by an earlier request
 	OriginalRequest string // request id of the request that claimed the key
 }
@@ -86,9 +87,8 @@ type Operation struct {
 	Misses   int
 	SpanOver bool
 
-	now     time.Time // the database's clock when leased
-	leased  time.Time // monotonic reading at that moment
-	expires time.Time // local deadline of this run, before the lease goes stale
+	now    time.Time // the database's clock when leased
+	leased time.Time // monotonic reading at that moment
 }
 
 // Commit is what a phase wants written: a value, executed by the runner. Either Next is a further point and Answer is nil, or Next is

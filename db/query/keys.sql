@@ -49,9 +49,7 @@ RETURNING sqlc.embed(k), due.reached::boolean AS reached,
 
 -- name: KeyListDue :many
 -- What KeyLeaseDue would lease now, for --dry-run.
-SELECT sqlc.embed(k),
-    coalesce(k.first_attempt_at > clock_timestamp() - @key_window::interval, true)::boolean AS window_open,
-    coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over
+SELECT k.operation_id, k.kind, k.resource_id, k.recovery_point, k.attempts, k.created_at, k.last_error
 FROM idempotency_keys k
 WHERE k.status = 'in_progress' AND k.parked_at IS NULL
     AND ((k.lease_token IS NULL AND coalesce(k.next_run_at <= clock_timestamp(), true))

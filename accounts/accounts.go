@@ -1,0 +1,170 @@
+// Package accounts is who may call: accounts and their API keys.
+//
+// A key is shown once, when it is made; only its SHA-256 is stored. Keys are random (260 bits), so a plain hash is enough: there is
+// nothing to guess, and looking a hash up reveals nothing by its timing.
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+)
+
+// Errors of this package.
+var (
+	ErrUnknownKey = errors.New("no such API key, or it is revoked")
+	ErrNoSuchKey  = errors.New("no API key has this id")
+	ErrName       = errors.New("an account's name must have 1 to 100 characters, none of them a control character")
+)
+
+const (
+	keyPrefix = "sk_"
+	keyMax    = 200 // bytes; longer strings are not ours and need no hashing
+	hintChars = 4   // enough to tell a handful of keys apart, too few to help anybody guess
+	// How long Cached believes what the database said. Only requests that check the key again in their own statement use it.
+	cacheFor = 30 * time.Second
+	// The cache starts anew when it is this full: keys that are in use come back by themselves.
+	cacheMax = 10_000
+)
+
+// Identity is who an API key speaks for.
+type Identity struct {
+	AccountID string
+	APIKeyID  string
+}
+
+// Store keeps accounts and API keys. Safe for concurrent use.
+type Store struct {
+	pool    db.DBTX
+	queries *db.Queries
+
+	mu    sync.Mutex
+	cache map[[sha256.Size]byte]cached
+}
+
+type cached struct {
+	Identity
+	until time.Time
+}
+
+// NewStore returns a store on the database.
+func NewStore(pool db.DBTX) *Store {
+	return &Store{pool: pool, queries: db.New(), cache: map[[sha256.Size]byte]cached{}}
+}
+
+// Authenticate asks the database whose key this is. Errors: [ErrUnknownKey], or the database's.
+func (s *Store) Authenticate(ctx context.Context, key string) (Identity, error) {
+	if !strings.HasPrefix(key, keyPrefix) || len(key) > keyMax {
+		return Identity{}, ErrUnknownKey
+	}
+	hash := sha256.Sum256([]byte(key))
+	var row db.APIKeyByHashRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		row, err = s.queries.APIKeyByHash(ctx, s.pool, hash[:])
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		delete(s.cache, hash)
+		return Identity{}, ErrUnknownKey
+	case err != nil:
+		return Identity{}, err
+	}
+	id := Identity{AccountID: row.AccountID, APIKeyID: row.ID}
+	if len(s.cache) >= cacheMax {
+		clear(s.cache)
+	}
+	s.cache[hash] = cached{id, time.Now().Add(cacheFor)}
+	return id, nil
+}
+
+// Cached answers from what was learnt in the last seconds, else like Authenticate. A key that was revoked meanwhile may still pass: only for
+// requests whose own statement checks the key again.
+func (s *Store) Cached(ctx context.Context, key string) (Identity, error) {
+	hash := sha256.Sum256([]byte(key))
+	s.mu.Lock()
+	c, ok := s.cache[hash]
+	s.mu.Unlock()
+	if ok && time.Now().Before(c.until) {
+		return c.Identity, nil
+	}
+	return s.Authenticate(ctx, key)
+}
+
+// NewKey is an API key just made. Secret is shown once and never again.
+type NewKey struct {
+	ID          string
+	AccountID   string
+	AccountName string
+	Secret      string
+	CreatedAt   time.Time
+}
+
+// CreateKey makes an API key for the account of that name, which is made when it does not exist. Errors: [ErrName], or the database's.
+func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
+	account = strings.TrimSpace(account)
+	if account == "" || len([]rune(account)) > 100 || strings.ContainsFunc(account, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return NewKey{}, ErrName
+	}
+	a, err := s.queries.AccountEnsure(ctx, s.pool, db.AccountEnsureParams{ID: db.NewID("acct"), Name: account})
+	if err != nil {
+		return NewKey{}, fmt.Errorf("account: %w", err)
+	}
+	secret := keyPrefix + rand.Text() + rand.Text()
+	hash := sha256.Sum256([]byte(secret))
+	k := NewKey{ID: db.NewID("key"), AccountID: a.ID, AccountName: a.Name, Secret: secret}
+	k.CreatedAt, err = s.queries.APIKeyCreate(ctx, s.pool, db.APIKeyCreateParams{
+		ID: k.ID, AccountID: a.ID, KeyHash: hash[:], KeyHint: secret[len(secret)-hintChars:],
+	})
+	if err != nil {
+		return NewKey{}, fmt.Errorf("API key: %w", err)
+	}
+	return k, nil
+}
+
+// Key is an API key as an operator sees it.
+type Key struct {
+	ID        string
+	AccountID string
+	Account   string
+	Hint      string // the last characters of the key
+	CreatedAt time.Time
+	RevokedAt *time.Time
+}
+
+// Keys lists API keys, oldest first, of one account or of all (account "").
+func (s *Store) Keys(ctx context.Context, account string) ([]Key, error) {
+	var name *string
+	if account != "" {
+		name = &account
+	}
+	rows, err := s.queries.APIKeyList(ctx, s.pool, name)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]Key, 0, len(rows))
+	for _, r := range rows {
+		keys = append(keys, Key{ID: r.ID, AccountID: r.AccountID, Account: r.Account, Hint: r.KeyHint, CreatedAt: r.CreatedAt, RevokedAt: r.RevokedAt})
+	}
+	return keys, nil
+}
+
+// Revoke refuses the key from now on; revoking twice changes nothing. Errors: [ErrNoSuchKey], or the database's.
+func (s *Store) Revoke(ctx context.Context, id string) error {
+	n, err := s.queries.APIKeyRevoke(ctx, s.pool, id)
+	if err == nil && n == 0 {
+		return ErrNoSuchKey
+	}
+	return err
+}

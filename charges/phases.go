@@ -1,0 +1,219 @@
+package charges
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// KindCreate is the kind of operation that makes a charge.
+const KindCreate = "charge.create"
+
+// Config is what charges need to know.
+type Config struct {
+	Installation string // tag in provider metadata and derived keys
+	Livemode     bool   // whether the provider's credentials move real money
+	// LookupMisses is how many complete look-ups, over idemkeys.Config.LookupSpan, prove that a charge was never made.
+	LookupMisses int
+}
+
+// Phases is the charge as a table: what is done at each recovery point.
+//
+//	started    the key is claimed and the charge is pending; the provider may have been called → ask it, settle
+//	finished   the charge is settled, its event and the answer are stored → replay
+func Phases(p provider.Provider, s *Store, cfg Config) idemkeys.Phases {
+	c := creation{provider: p, store: s, cfg: cfg}
+	return idemkeys.Phases{idemkeys.Started: c.charge}
+}
+
+type creation struct {
+	provider provider.Provider
+	store    *Store
+	cfg      Config
+}
+
+// charge finds out, or brings about, what the operation's frozen request comes to.
+func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
+	var r provider.ChargeRequest
+	if err := json.Unmarshal(op.Params, &r); err != nil {
+		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
+	}
+	step := nextStep(op)
+	if step != send {
+		found, err := c.lookUp(ctx, op, r)
+		if err != nil {
+			return idemkeys.Commit{}, err
+		}
+		if found != nil {
+			return c.settled(op, r, *found), nil
+		}
+	}
+	if step == lookUpOnly {
+		if op.Misses+1 >= c.cfg.LookupMisses && op.SpanOver {
+			return c.neverMade(op, r), nil
+		}
+		return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true,
+			Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+	}
+	outcome, err := c.provider.Charge(ctx, r)
+	if err != nil {
+		return idemkeys.Commit{}, unresolved(err)
+	}
+	if outcome.Refusal != nil {
+		return c.refused(op, r, *outcome.Refusal), nil
+	}
+	return c.settled(op, r, *outcome.Charge), nil
+}
+
+type step int
+
+const (
+	send           step = iota // nothing was sent before: send
+	lookUpThenSend             // it may have been sent: look, then send the same again under the same derived key
+	lookUpOnly                 // the derived key can no longer be trusted: look only
+)
+
+// serverErrorsMax: a provider stores a 5xx and replays it for the same key for ever, so after the second sending is pointless.
+const serverErrorsMax = 2
+
+// nextStep decides by stored facts alone.
+func nextStep(op idemkeys.Operation) step {
+	switch {
+	case !op.Reached:
+		return send
+	case op.WindowOpen && op.ServerErrors < serverErrorsMax && op.Misses == 0:
+		return lookUpThenSend
+	default:
+		return lookUpOnly
+	}
+}
+
+// lookUp asks the provider for the operation's charge. nil, nil: a complete look-up found nothing. Anything doubtful is for a person.
+func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest) (*provider.Charge, error) {
+	hits, err := c.provider.FindCharge(ctx, provider.Lookup{Tags: r.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	if err != nil {
+		return nil, unresolved(err).lookUp()
+	}
+	switch len(hits) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d charges of this operation", len(hits))}
+	}
+	hit := hits[0]
+	if hit.Amount != r.Amount || hit.Currency != r.Currency || hit.Livemode != r.Livemode {
+		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider's charge %s is of %d %s (livemode %t), asked for were %d %s (livemode %t)",
+			hit.ID, hit.Amount, hit.Currency, hit.Livemode, r.Amount, r.Currency, r.Livemode)}
+	}
+	return &hit, nil
+}
+
+// doubt is what a provider's error leaves us with.
+type doubt struct{ *idemkeys.Unresolved }
+
+func (d doubt) Unwrap() error { return d.Unresolved }
+
+// lookUp: an error of a look-up says nothing of the charge. It neither counts as a server error of a send nor shows that nothing was executed.
+func (d doubt) lookUp() error {
+	d.NotExecuted, d.ServerError = false, false
+	d.Reason = "look-up: " + d.Reason
+	return d
+}
+
+func unresolved(err error) doubt {
+	u := &idemkeys.Unresolved{Reason: err.Error()}
+	var p *provider.Error
+	if errors.As(err, &p) {
+		u.NotExecuted = p.Kind == provider.NotExecuted
+		u.ServerError = p.ServerError
+		u.Park = p.Kind == provider.Conflict
+		u.RetryAfter = p.RetryAfter
+	}
+	return doubt{u}
+}
+
+// derivedKey is ours to the provider. It is made of the random operation id, never of the client's key: two accounts may choose the
+// same key, and a key may be used anew after its time.
+func derivedKey(installation, operationID, step string) string {
+	sum := sha256.Sum256([]byte(installation + "\x00" + operationID + "\x00" + step))
+	return "po_" + hex.EncodeToString(sum[:20])
+}
+
+// settled is the commit for a charge that the provider has.
+func (c creation) settled(op idemkeys.Operation, r provider.ChargeRequest, got provider.Charge) idemkeys.Commit {
+	if got.Status == provider.Failed {
+		return c.refused(op, r, provider.Refusal{Decline: true, ChargeID: got.ID, Code: got.FailureCode, Message: got.FailureMessage})
+	}
+	charge := pendingCharge(op, r)
+	charge.Status = string(got.Status)
+	charge.Paid = got.Status == provider.Succeeded
+	charge.Captured = got.Captured && charge.Paid
+	if charge.Captured {
+		charge.AmountCaptured = got.AmountCaptured
+	}
+	charge.Disputed = got.Disputed
+	charge.Outcome = got.Outcome
+	charge.Provider.ID = orNil(got.ID)
+	answer := idemkeys.Answer{
+		Code:   http.StatusCreated,
+		Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/charges/" + charge.ID},
+		Body:   idemkeys.Render(charge),
+	}
+	return c.commit(op, idemkeys.Completed, answer, charge, "charge."+charge.Status)
+}
+
+// refused is the commit for a definitive no: a decline is 402, a request that the provider will not carry out is 400.
+func (c creation) refused(op idemkeys.Operation, r provider.ChargeRequest, no provider.Refusal) idemkeys.Commit {
+	problem := idemkeys.Problem{Type: "invalid_request_error", Code: no.Code, Message: no.Message, Param: no.Param,
+		Charge: op.ResourceID, RequestID: op.RequestID, Advice: idemkeys.FixAndUseNewKey}
+	code := http.StatusBadRequest
+	if no.Decline {
+		problem.Type, problem.DeclineCode, code = "card_error", no.DeclineCode, http.StatusPaymentRequired
+		if problem.Code == "" {
+			problem.Code = "card_declined"
+		}
+	}
+	if problem.Message == "" {
+		problem.Message = "The payment provider refused the charge."
+	}
+	charge := failedCharge(op, r, problem.Code, problem.Message)
+	charge.Provider.ID = orNil(no.ChargeID)
+	return c.commit(op, idemkeys.Completed, errorAnswer(code, problem), charge, "charge.failed")
+}
+
+// neverMade is the commit for a charge that is proven not to exist at the provider: nothing moved, and the same request may run anew.
+func (c creation) neverMade(op idemkeys.Operation, r provider.ChargeRequest) idemkeys.Commit {
+	problem := idemkeys.Problem{Type: "api_error", Code: "charge_never_made", Charge: op.ResourceID, RequestID: op.RequestID,
+		Message: "The payment provider never made this charge, and no money moved. The same request under the same key makes a new one.",
+		Advice:  idemkeys.RetrySameKey}
+	charge := failedCharge(op, r, problem.Code, problem.Message)
+	return c.commit(op, idemkeys.Failed, errorAnswer(http.StatusServiceUnavailable, problem), charge, "charge.failed")
+}
+
+func failedCharge(op idemkeys.Operation, r provider.ChargeRequest, code, message string) Charge {
+	charge := pendingCharge(op, r)
+	charge.Status = string(provider.Failed)
+	charge.FailureCode, charge.FailureMessage = orNil(code), orNil(message)
+	return charge
+}
+
+func errorAnswer(code int, p idemkeys.Problem) idemkeys.Answer {
+	return idemkeys.Answer{Code: code, Header: map[string]string{"Content-Type": "application/json"}, Body: p.Render()}
+}
+
+func (c creation) commit(op idemkeys.Operation, status idemkeys.Status, a idemkeys.Answer, charge Charge, eventType string) idemkeys.Commit {
+	id := db.NewID("evt")
+	return idemkeys.Commit{Next: idemkeys.Finished, Status: status, Answer: &a, Write: settlement{
+		store: c.store, charge: charge,
+		eventID: id, eventType: eventType, eventPayload: renderEvent(id, eventType, op.Now(), charge),
+	}}
+}

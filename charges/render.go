@@ -1,0 +1,108 @@
+package charges
+
+import (
+	"encoding/json"
+	"time"
+
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// Charge is a charge as clients see it: the fields of Stripe's charge object that make sense here, with its names and types, and
+// one of our own, provider.
+type Charge struct {
+	ID                        string               `json:"id"`
+	Object                    string               `json:"object"`
+	Amount                    int64                `json:"amount"` // minor units, as are the two below
+	AmountCaptured            int64                `json:"amount_captured"`
+	AmountRefunded            int64                `json:"amount_refunded"`
+	Captured                  bool                 `json:"captured"`
+	Created                   int64                `json:"created"` // unix seconds
+	Currency                  string               `json:"currency"`
+	Customer                  *string              `json:"customer"`
+	Description               *string              `json:"description"`
+	Disputed                  bool                 `json:"disputed"`
+	FailureCode               *string              `json:"failure_code"`
+	FailureMessage            *string              `json:"failure_message"`
+	Livemode                  bool                 `json:"livemode"`
+	Metadata                  map[string]string    `json:"metadata"`
+	Outcome                   *provider.Assessment `json:"outcome"`
+	Paid                      bool                 `json:"paid"`
+	Provider                  Provider             `json:"provider"`
+	ReceiptEmail              *string              `json:"receipt_email"`
+	Refunded                  bool                 `json:"refunded"`
+	StatementDescriptorSuffix *string              `json:"statement_descriptor_suffix"`
+	Status                    string               `json:"status"`
+}
+
+// Provider names the provider and its own id of the charge; the id is null until the provider has answered.
+type Provider struct {
+	Name string  `json:"name"`
+	ID   *string `json:"id"`
+}
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// pendingCharge is the charge of an operation as it stands after the claim.
+func pendingCharge(op idemkeys.Operation, r provider.ChargeRequest) Charge {
+	metadata := r.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	return Charge{
+		ID: op.ResourceID, Object: "charge", Amount: r.Amount, Created: op.CreatedAt.Unix(), Currency: r.Currency,
+		Customer: orNil(r.Customer), Description: orNil(r.Description), Livemode: r.Livemode, Metadata: metadata,
+		Provider: Provider{Name: "stripe"}, ReceiptEmail: orNil(r.ReceiptEmail),
+		StatementDescriptorSuffix: orNil(r.StatementDescriptorSuffix), Status: string(provider.Pending),
+	}
+}
+
+func fromRow(row db.Charge) (Charge, error) {
+	c := Charge{
+		ID: row.ID, Object: "charge", Amount: row.Amount, AmountCaptured: row.AmountCaptured, AmountRefunded: row.AmountRefunded,
+		Captured: row.Captured, Created: row.CreatedAt.Unix(), Currency: row.Currency, Customer: row.Customer, Description: row.Description,
+		Disputed: row.Disputed, FailureCode: row.FailureCode, FailureMessage: row.FailureMessage, Livemode: row.Livemode,
+		Paid: row.Status == string(provider.Succeeded), Provider: Provider{Name: row.Provider, ID: row.ProviderID},
+		ReceiptEmail: row.ReceiptEmail, Refunded: row.AmountRefunded > 0 && row.AmountRefunded == row.AmountCaptured,
+		StatementDescriptorSuffix: row.StatementDescriptorSuffix, Status: row.Status,
+	}
+	if err := json.Unmarshal(row.Metadata, &c.Metadata); err != nil {
+		return Charge{}, err
+	}
+	if row.Outcome != nil {
+		if err := json.Unmarshal(row.Outcome, &c.Outcome); err != nil {
+			return Charge{}, err
+		}
+	}
+	return c, nil
+}
+
+// eventAPIVersion is the version of Stripe's API whose shapes our events have; its Go SDK v76 refuses any other.
+const eventAPIVersion = "2023-10-16"
+
+// event is what consumers get: the object as GET shows it, in Stripe's envelope.
+type event struct {
+	ID         string    `json:"id"`
+	Object     string    `json:"object"`
+	APIVersion string    `json:"api_version"`
+	Created    int64     `json:"created"`
+	Data       eventData `json:"data"`
+	Livemode   bool      `json:"livemode"`
+	Type       string    `json:"type"`
+}
+
+type eventData struct {
+	Object Charge `json:"object"`
+}
+
+func renderEvent(id, kind string, at time.Time, c Charge) []byte {
+	return idemkeys.Render(event{
+		ID: id, Object: "event", APIVersion: eventAPIVersion, Created: at.Unix(), Data: eventData{c}, Livemode: c.Livemode, Type: kind,
+	})
+}

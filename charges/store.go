@@ -1,0 +1,195 @@
+package charges
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// Store writes and reads charges. Its two committers share transactions among whoever commits at the same moment. Safe for concurrent use.
+type Store struct {
+	pool    db.DBTX
+	queries *db.Queries
+	keyTTL  time.Duration
+	claims  db.Committer[claimRow, time.Time]
+	settles db.Committer[settleRow, struct{}]
+}
+
+// NewStore returns a store that keeps finished keys for keyTTL.
+func NewStore(pool db.DBTX, keyTTL time.Duration) *Store {
+	s := &Store{pool: pool, queries: db.New(), keyTTL: keyTTL}
+	s.claims.Write, s.claims.ID = s.writeClaims, func(r claimRow) string { return r.op.ID }
+	s.settles.Write, s.settles.ID = s.writeSettles, func(r settleRow) string { return r.fence.OperationID }
+	return s
+}
+
+// claimRow is one row of commit 1.
+type claimRow struct {
+	op       idemkeys.Operation
+	apiKeyID string
+	version  int16
+	hash     []byte
+	request  provider.ChargeRequest
+	metadata string // JSON
+}
+
+// NewService returns the service of charges over its engine.
+func NewService(s *Store, e *idemkeys.Engine, cfg Config) *Service {
+	s.claims.Late = func(r claimRow, claimedAt time.Time) { e.Abandon(r.op.Leased(claimedAt)) }
+	return &Service{store: s, engine: e, cfg: cfg}
+}
+
+// claim is commit 1 of a charge with the parameters p: the key's row and the pending charge.
+func (s *Service) claim(p Params) idemkeys.Claim {
+	return func(ctx context.Context, r idemkeys.Request, operationID, leaseToken string) (idemkeys.Operation, bool, error) {
+		request := provider.ChargeRequest{
+			IdempotencyKey: derivedKey(s.cfg.Installation, operationID, "charge"),
+			Tags:           provider.Tags{Operation: operationID, Installation: s.cfg.Installation},
+			Livemode:       s.cfg.Livemode,
+			Amount:         p.Amount, Currency: p.Currency, Customer: p.Customer, Source: p.Source, Capture: p.Capture,
+			Description: p.Description, ReceiptEmail: p.ReceiptEmail, StatementDescriptorSuffix: p.StatementDescriptorSuffix, Metadata: p.Metadata,
+		}
+		row := claimRow{apiKeyID: r.APIKeyID, request: request, metadata: "{}"}
+		row.version, row.hash = r.Fingerprint.Current()
+		frozen, err := json.Marshal(request)
+		if err != nil {
+			return idemkeys.Operation{}, false, err
+		}
+		if len(p.Metadata) > 0 {
+			metadata, err := json.Marshal(p.Metadata)
+			if err != nil {
+				return idemkeys.Operation{}, false, err
+			}
+			row.metadata = string(metadata)
+		}
+		row.op = idemkeys.Operation{
+			AccountID: r.AccountID, Key: r.Key, ID: operationID, Kind: KindCreate, Point: idemkeys.Started, Params: frozen,
+			ResourceID: db.NewID("ch"), RequestID: r.RequestID, LeaseToken: leaseToken, Attempts: 1, WindowOpen: true,
+		}
+		claimedAt, won, err := s.store.claims.Do(ctx, row)
+		op := row.op.Leased(claimedAt)
+		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt = claimedAt, claimedAt, claimedAt
+		return op, won, err
+	}
+}
+
+// writeClaims is commit 1 for everybody who claims at this moment.
+func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]time.Time, error) {
+	var p db.ChargeClaimParams
+	for _, r := range rows {
+		p.ApiKeyIds = append(p.ApiKeyIds, r.apiKeyID)
+		p.AccountIds = append(p.AccountIds, r.op.AccountID)
+		p.Keys = append(p.Keys, r.op.Key)
+		p.OperationIds = append(p.OperationIds, r.op.ID)
+		p.Kinds = append(p.Kinds, r.op.Kind)
+		p.HashVersions = append(p.HashVersions, r.version)
+		p.RequestHashes = append(p.RequestHashes, r.hash)
+		p.RequestIds = append(p.RequestIds, r.op.RequestID)
+		p.Params = append(p.Params, r.op.Params)
+		p.RecoveryPoints = append(p.RecoveryPoints, string(r.op.Point))
+		p.LeaseTokens = append(p.LeaseTokens, r.op.LeaseToken)
+		p.ChargeIds = append(p.ChargeIds, r.op.ResourceID)
+		p.Amounts = append(p.Amounts, r.request.Amount)
+		p.Currencies = append(p.Currencies, r.request.Currency)
+		p.Captures = append(p.Captures, r.request.Capture)
+		p.Customers = append(p.Customers, r.request.Customer)
+		p.Descriptions = append(p.Descriptions, r.request.Description)
+		p.Metadata = append(p.Metadata, r.metadata)
+		p.ReceiptEmails = append(p.ReceiptEmails, r.request.ReceiptEmail)
+		p.Suffixes = append(p.Suffixes, r.request.StatementDescriptorSuffix)
+		p.Livemodes = append(p.Livemodes, r.request.Livemode)
+	}
+	won, err := s.queries.ChargeClaim(ctx, s.pool, p)
+	if err != nil {
+		return nil, err
+	}
+	claimed := make(map[string]time.Time, len(won))
+	for _, w := range won {
+		claimed[w.OperationID] = w.CreatedAt
+	}
+	return claimed, nil
+}
+
+// settlement is the charge's half of commit 2.
+type settlement struct {
+	store        *Store
+	charge       Charge
+	eventID      string
+	eventType    string
+	eventPayload []byte
+}
+
+type settleRow struct {
+	settlement
+	fence   idemkeys.Fence
+	status  idemkeys.Status
+	answer  idemkeys.Answer
+	headers []byte
+	outcome string
+}
+
+// Execute implements [idemkeys.Write]: the stored answer, the settled charge and its event, in one statement, in company.
+func (w settlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit) (bool, error) {
+	row := settleRow{settlement: w, fence: f, status: c.Status, answer: *c.Answer}
+	var err error
+	if row.headers, err = json.Marshal(c.Answer.Header); err != nil {
+		return false, err
+	}
+	if w.charge.Outcome != nil {
+		outcome, err := json.Marshal(w.charge.Outcome)
+		if err != nil {
+			return false, err
+		}
+		row.outcome = string(outcome)
+	}
+	_, won, err := w.store.settles.Do(ctx, row)
+	return won, err
+}
+
+// writeSettles is commit 2 for everybody who settles at this moment.
+func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]struct{}, error) {
+	p := db.ChargeSettleParams{KeyTtl: s.keyTTL}
+	for _, r := range rows {
+		p.AccountIds = append(p.AccountIds, r.fence.AccountID)
+		p.Keys = append(p.Keys, r.fence.Key)
+		p.OperationIds = append(p.OperationIds, r.fence.OperationID)
+		p.LeaseTokens = append(p.LeaseTokens, r.fence.LeaseToken)
+		p.RecoveryPoints = append(p.RecoveryPoints, string(r.fence.Point))
+		p.KeyStatuses = append(p.KeyStatuses, string(r.status))
+		p.ResponseCodes = append(p.ResponseCodes, int16(r.answer.Code)) //nolint:gosec // an HTTP status
+		p.ResponseHeaders = append(p.ResponseHeaders, r.headers)
+		p.ResponseBodies = append(p.ResponseBodies, r.answer.Body)
+		p.ChargeIds = append(p.ChargeIds, r.charge.ID)
+		p.Statuses = append(p.Statuses, r.charge.Status)
+		p.AmountsCaptured = append(p.AmountsCaptured, r.charge.AmountCaptured)
+		p.Captured = append(p.Captured, r.charge.Captured)
+		p.Disputed = append(p.Disputed, r.charge.Disputed)
+		p.FailureCodes = append(p.FailureCodes, orEmpty(r.charge.FailureCode))
+		p.FailureMessages = append(p.FailureMessages, orEmpty(r.charge.FailureMessage))
+		p.Outcomes = append(p.Outcomes, r.outcome)
+		p.ProviderIds = append(p.ProviderIds, orEmpty(r.charge.Provider.ID))
+		p.EventIds = append(p.EventIds, r.eventID)
+		p.EventTypes = append(p.EventTypes, r.eventType)
+		p.EventPayloads = append(p.EventPayloads, r.eventPayload)
+	}
+	ids, err := s.queries.ChargeSettle(ctx, s.pool, p)
+	if err != nil {
+		return nil, err
+	}
+	won := make(map[string]struct{}, len(ids))
+	for _, id := range ids {
+		won[id] = struct{}{}
+	}
+	return won, nil
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

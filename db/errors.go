@@ -1,0 +1,98 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ErrUnavailable wraps what the database could not be asked about: it is down, starting, full, or the connection was lost.
+var ErrUnavailable = errors.New("the database is not available")
+
+// Failure says what may be done about an error of a statement.
+type Failure int
+
+// The kinds of failure.
+const (
+	// Permanent: the statement or its data is wrong (classes 22, 23, 42, …). Running it again cannot help.
+	Permanent Failure = iota
+	// Rerun: the transaction was rolled back to resolve a conflict (40001, 40P01). Nothing was written; run all of it again.
+	Rerun
+	// Unreachable: no answer. Whether a commit took place is not known, unless the statement was never sent.
+	Unreachable
+)
+
+// Classify sorts an error of a statement.
+func Classify(err error) Failure {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch {
+		case pg.Code == "40001" || pg.Code == "40P01":
+			return Rerun
+		// 08 connection, 53 resources, 57P0x shutdown, 58 system; 25006 is a demoted primary; 57014 a cancelled statement.
+		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
+			strings.HasPrefix(pg.Code, "58"), pg.Code == "25006":
+			return Unreachable
+		}
+		return Permanent
+	}
+	if errors.Is(err, pgx.ErrNoRows) || errors.Is(err, pgx.ErrTooManyRows) {
+		return Permanent
+	}
+	return Unreachable
+}
+
+// IsUndefinedTable tells whether a statement failed because a table does not exist.
+func IsUndefinedTable(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "42P01"
+}
+
+const (
+	// A caller waits this long for a database that does not answer, before it learns so: long enough for a reconnect, short
+	// enough for a person.
+	retryBudget = 3 * time.Second
+	// Pauses between tries start here, double, and stop growing at the maximum; half of each is random, so that many waiting
+	// callers do not come back at the same moment.
+	retryPauseFirst = 20 * time.Millisecond
+	retryPauseMax   = 500 * time.Millisecond
+	// A conflict that persists this often is not a coincidence.
+	rerunsMax = 8
+)
+
+// Retry runs fn, and runs it again after a conflict or a lost connection, within a few seconds or until ctx ends. Only for reads and for
+// writes that are compare-and-swap on a token: of such a write a second execution finds the first one's traces and changes nothing,
+// so a commit whose answer was lost needs no other care. Errors: those of fn; unreachable ones wrap [ErrUnavailable].
+func Retry(ctx context.Context, fn func(context.Context) error) error {
+	deadline := time.Now().Add(retryBudget) //tidy:clock a local pause, nothing is decided by it
+	pause := retryPauseFirst
+	for reruns := 0; ; {
+		err := fn(ctx)
+		if err == nil {
+			return nil
+		}
+		switch Classify(err) {
+		case Permanent:
+			return err
+		case Rerun:
+			if reruns++; reruns > rerunsMax {
+				return err
+			}
+		case Unreachable:
+			if time.Now().Add(pause).After(deadline) { //tidy:clock a local pause
+				return errors.Join(ErrUnavailable, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ErrUnavailable, err)
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, retryPauseMax)
+	}
+}

@@ -1,0 +1,73 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// A database that does not take a connection within this time is treated as down: callers get their 503 while they still wait.
+	connectTimeout = 5 * time.Second
+	// Dead peers (a vanished host, a cut network) are noticed within about 20 s: commits run without a deadline, so the
+	// connection itself has to notice.
+	keepAliveEvery = 5 * time.Second
+	keepAliveTries = 3
+	// Connections are renewed now and then, so that a failed-over or rebalanced database is found again; the jitter keeps
+	// them from all doing so at once.
+	connLifetime       = 30 * time.Minute
+	connLifetimeJitter = 5 * time.Minute
+)
+
+// Open returns a pool on the database at url with at most maxConns connections. It connects lazily: an unreachable database is
+// an error of the first query, not of Open. Errors: an url that cannot be parsed.
+//
+// PgBouncer in transaction mode needs default_query_exec_mode=cache_describe in the url.
+func Open(url string, maxConns int32) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// pgx's text may quote the url with its password.
+		return nil, fmt.Errorf("the database url cannot be parsed")
+	}
+	cfg.MaxConns = maxConns
+	cfg.MaxConnLifetime = connLifetime
+	cfg.MaxConnLifetimeJitter = connLifetimeJitter
+	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: keepAliveTries,
+	}}
+	cfg.ConnConfig.DialFunc = dialer.DialContext
+	return pgxpool.NewWithConfig(context.Background(), cfg)
+}
+
+// Ready tells whether the database answers and its schema is the one this binary was built for. The error says what is missing.
+func Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	var version int64
+	err := pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&version)
+	if err != nil {
+		if IsUndefinedTable(err) {
+			return fmt.Errorf("the schema is missing: run `paidonce migrate`")
+		}
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if latest := LatestVersion(); version < latest {
+		return fmt.Errorf("the schema is at version %d, this binary needs %d: run `paidonce migrate`", version, latest)
+	}
+	return nil
+}
+
+// CheckDurability refuses a database that would lose committed rows in a crash: an acknowledged charge must not be forgotten.
+func CheckDurability(ctx context.Context, pool *pgxpool.Pool) error {
+	var fsync, sync string
+	err := pool.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit')`).Scan(&fsync, &sync)
+	if err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if fsync == "off" || sync == "off" {
+		return fmt.Errorf("the database runs with fsync=%s and synchronous_commit=%s: a crash would lose charges that were acknowledged", fsync, sync)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package idemkeys
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"paidonce/db"
+)
+
+// Config is the time in an operation's life. All of it is compared with the database's clock.
+type Config struct {
+	// StaleAfter: an owner that has held its lease for this long is presumed gone. Above ProviderTimeout; see Check.
+	StaleAfter time.Duration
+	// ProviderTimeout bounds one provider call.
+	ProviderTimeout time.Duration
+	// KeyWindow: how long after the first attempt the derived key may be sent again.
+	KeyWindow time.Duration
+	// LookupSpan: over how long look-ups must have missed before absence is proven.
+	LookupSpan time.Duration
+}
+
+// commitTime is what a commit may take within a run, beside the provider's call; a healthy database needs a hundredth of it.
+const commitTime = 500 * time.Millisecond
+
+// RunLimit is how long a driver may work on an operation: nine tenths of the lease, so that it has stopped before anybody presumes it gone,
+// however its timer and the database's clock drift within a lease.
+func (c Config) RunLimit() time.Duration { return c.StaleAfter / 10 * 9 }
+
+// Check refuses a StaleAfter that the longest run would outlive.
+func (c Config) Check() error {
+	if need := c.ProviderTimeout + commitTime; c.RunLimit() < need {
+		return fmt.Errorf("PAIDONCE_STALE_AFTER=%v is too short: nine tenths of it must cover one provider call and its commit (PAIDONCE_PROVIDER_TIMEOUT=%v and %v), so at least %v",
+			c.StaleAfter, c.ProviderTimeout, commitTime, (need*10/9).Round(time.Millisecond)+time.Millisecond)
+	}
+	return nil
+}
+
+// Engine claims keys and drives operations. Safe for concurrent use.
+type Engine struct {
+	pool    db.DBTX
+	queries *db.Queries
+	cfg     Config
+	log     *slog.Logger
+	kinds   map[string]Phases
+	waiters waiters
+
+	mu       sync.Mutex // guards draining against running.Add after Drain
+	draining bool
+	running  sync.WaitGroup
+}
+
+// NewEngine returns an engine on the database that drives the given kinds of operation.
+func NewEngine(pool db.DBTX, cfg Config, log *slog.Logger, kinds map[string]Phases) *Engine {
+	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters()}
+}
+
+// Drain stops new operations from beginning and returns when those that run have ended.
+func (e *Engine) Drain() {
+	e.mu.Lock()
+	e.draining = true
+	e.mu.Unlock()
+	e.running.Wait()
+}
+
+// enter counts an operation that runs; it refuses when draining. The caller calls e.running.Done.
+func (e *Engine) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.draining {
+		return false
+	}
+	e.running.Add(1)
+	return true
+}
+
+// newOperationID is random and new for every claim generation: derived keys are made of it.
+func newOperationID() string { return db.NewID("op") }
+
+// newLeaseToken is random: whoever can name it holds the lease.
+func newLeaseToken() string { return rand.Text() }

@@ -1,0 +1,168 @@
+package idemkeys
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+)
+
+// record is a key's row as it was read, with what the database's clock says about it.
+type record struct {
+	db.KeyReadRow
+}
+
+// verdict is what a caller may do about a key that is taken.
+type verdict int
+
+const (
+	sayReused   verdict = iota // the key stands for another request
+	sayUnsure                  // written by a newer binary: cannot be compared
+	replay                     // finished: the stored answer
+	forget                     // finished, and may run anew
+	sayParked                  // a person has to decide
+	sayInUse                   // somebody works on it
+	sayNotYet                  // tried too often: not before its next run
+	takeOverNow                // nobody works on it: resume
+)
+
+// eagerAttempts is how often callers may resume an operation as soon as they like. After that the operation's own schedule holds
+// for them too, so that a tight loop of a client does not become one at the provider.
+const eagerAttempts = 8
+
+// judge decides by stored facts alone. A different request is told so first, whatever state the key is in, and learns nothing else.
+func judge(k record, f Fingerprint) verdict {
+	row := k.IdempotencyKey
+	finished := Status(row.Status) != InProgress
+	if finished && k.Expired {
+		return forget
+	}
+	same, known := f.Matches(row.HashVersion, row.RequestHash)
+	switch {
+	case !known:
+		return sayUnsure
+	case !same:
+		return sayReused
+	case Status(row.Status) == Completed:
+		return replay
+	case finished:
+		return forget
+	case row.ParkedAt != nil:
+		return sayParked
+	case row.LeaseToken != nil && !k.Stale:
+		return sayInUse
+	case row.LeaseToken == nil && row.Attempts >= eagerAttempts && k.PauseSecondsLeft > 0:
+		return sayNotYet
+	default:
+		return takeOverNow
+	}
+}
+
+// askLimit bounds one question to the database, its retries included: a thousand times what it usually takes.
+const askLimit = 5 * time.Second
+
+// read returns the key's row. Errors: [ErrNotFound], or the database's.
+func (e *Engine) read(ctx context.Context, account, key string) (record, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var row db.KeyReadRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		row, err = e.queries.KeyRead(ctx, e.pool, db.KeyReadParams{
+			AccountID: account, Key: key,
+			StaleAfter: e.cfg.StaleAfter, KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan,
+		})
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return record{}, ErrNotFound
+	}
+	return record{row}, err
+}
+
+// takeOver tries to get the lease of an operation that was read as free or stale. One of many that try wins.
+func (e *Engine) takeOver(ctx context.Context, k record) (op Operation, won bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	row := k.IdempotencyKey
+	token := newLeaseToken()
+	var now time.Time
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		now, err = e.queries.KeyTakeOver(ctx, e.pool, db.KeyTakeOverParams{
+			LeaseToken: token, AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID,
+			SeenToken: row.LeaseToken, SeenAttempts: row.Attempts, StaleAfter: e.cfg.StaleAfter,
+		})
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Operation{}, false, nil
+	}
+	if err != nil {
+		return Operation{}, false, err
+	}
+	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: k.WindowOpen, spanOver: k.SpanOver, now: now})
+	op.LeaseToken = token
+	op.Attempts++
+	op.LastAttemptAt = now
+	if row.FirstAttemptAt == nil {
+		op.FirstAttemptAt = now
+	}
+	return op, true, nil
+}
+
+// LeaseDue leases up to most operations that nobody works on and whose time has come, for the reconciler. Operations that were driven since
+// passStart are left out, so that a pass ends.
+func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([]Operation, error) {
+	rows, err := e.queries.KeyLeaseDue(ctx, e.pool, db.KeyLeaseDueParams{
+		KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan, PassStart: passStart, StaleAfter: e.cfg.StaleAfter, Most: int32(most),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ops := make([]Operation, 0, len(rows))
+	for _, r := range rows {
+		op := operation(r.IdempotencyKey, facts{reached: r.Reached, windowOpen: r.WindowOpen, spanOver: r.SpanOver, now: r.Now})
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+type facts struct {
+	reached, windowOpen, spanOver bool
+	now                           time.Time
+}
+
+func operation(row db.IdempotencyKey, f facts) Operation {
+	op := Operation{
+		AccountID: row.AccountID, Key: row.Key, ID: row.OperationID, Kind: row.Kind, Point: Point(row.RecoveryPoint),
+		Params: row.Params, ResourceID: row.ResourceID, RequestID: row.RequestID, Attempts: int(row.Attempts), CreatedAt: row.CreatedAt,
+		Reached: f.reached, WindowOpen: f.windowOpen, SpanOver: f.spanOver,
+		ServerErrors: int(row.ServerErrors), Misses: int(row.LookupMisses),
+	}
+	if row.LeaseToken != nil {
+		op.LeaseToken = *row.LeaseToken
+	}
+	if row.FirstAttemptAt != nil {
+		op.FirstAttemptAt = *row.FirstAttemptAt
+	}
+	if row.LastAttemptAt != nil {
+		op.LastAttemptAt = *row.LastAttemptAt
+	}
+	return op.Leased(f.now)
+}
+
+// Leased notes the database's time at the moment of the lease, so that Now can tell it later without asking.
+func (op Operation) Leased(now time.Time) Operation {
+	op.now, op.leased = now, time.Now() //tidy:clock only its monotonic reading is used, to measure from the lease on
+	return op
+}
+
+// Now is the database's time, carried on since the lease by this machine's monotonic clock. For what is shown, not for what is decided.
+func (op Operation) Now() time.Time { return op.now.Add(time.Since(op.leased)) }
+
+// Fence names the operation's lease and point.
+func (op Operation) Fence() Fence {
+	return Fence{AccountID: op.AccountID, Key: op.Key, OperationID: op.ID, LeaseToken: op.LeaseToken, Point: op.Point}
+}

@@ -1,0 +1,84 @@
+package idemkeys
+
+import (
+	"context"
+	"time"
+
+	"paidonce/db"
+)
+
+// KeyInfo is what an account may know of one of its keys.
+type KeyInfo struct {
+	Key             string
+	Status          Status
+	Point           Point
+	Attempts        int
+	OperationID     string
+	ResourceID      string
+	Parked          bool
+	ResponseCode    int // 0 while unfinished
+	OriginalRequest string
+	CreatedAt       time.Time
+	ExpiresAt       *time.Time // nil while unfinished: an unfinished key never expires
+}
+
+// Lookup tells what became of a key. Errors: [ErrNotFound], also for a key whose time is over; or the database's.
+func (e *Engine) Lookup(ctx context.Context, accountID, key string) (KeyInfo, error) {
+	k, err := e.read(ctx, accountID, key)
+	if err != nil {
+		return KeyInfo{}, err
+	}
+	if k.Expired {
+		return KeyInfo{}, ErrNotFound
+	}
+	row := k.IdempotencyKey
+	info := KeyInfo{
+		Key: row.Key, Status: Status(row.Status), Point: Point(row.RecoveryPoint), Attempts: int(row.Attempts),
+		OperationID: row.OperationID, ResourceID: row.ResourceID, Parked: row.ParkedAt != nil, OriginalRequest: row.RequestID,
+		CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
+	}
+	if row.ResponseCode != nil {
+		info.ResponseCode = int(*row.ResponseCode)
+	}
+	return info, nil
+}
+
+// Now is the database's time. Errors: the database's.
+func (e *Engine) Now(ctx context.Context) (time.Time, error) { return e.queries.Now(ctx, e.pool) }
+
+// CountParked tells how many operations wait for a person. Errors: the database's.
+func (e *Engine) CountParked(ctx context.Context) (int, error) {
+	n, err := e.queries.KeyCountParked(ctx, e.pool)
+	return int(n), err
+}
+
+// Due is an operation that a pass would drive now.
+type Due struct {
+	OperationID string
+	Kind        string
+	ResourceID  string
+	Point       Point
+	Attempts    int
+	CreatedAt   time.Time
+	LastError   string
+}
+
+// ListDue lists up to most operations that a pass would drive now, the longest waiting first, and touches nothing. Errors: the database's.
+func (e *Engine) ListDue(ctx context.Context, most int) ([]Due, error) {
+	rows, err := e.queries.KeyListDue(ctx, e.pool, db.KeyListDueParams{StaleAfter: e.cfg.StaleAfter, Most: int32(most)})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Due, 0, len(rows))
+	for _, row := range rows {
+		d := Due{
+			OperationID: row.OperationID, Kind: row.Kind, ResourceID: row.ResourceID, Point: Point(row.RecoveryPoint),
+			Attempts: int(row.Attempts), CreatedAt: row.CreatedAt,
+		}
+		if row.LastError != nil {
+			d.LastError = *row.LastError
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}

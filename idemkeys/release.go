@@ -1,0 +1,149 @@
+package idemkeys
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"paidonce/db"
+)
+
+const (
+	// The pause before the reconciler drives an operation again starts at a second, doubles with each attempt, and stops growing
+	// at five minutes: an outage of a day then costs a few hundred calls an operation.
+	pauseFirst = time.Second
+	pauseMax   = 5 * time.Minute
+	// An operation that was driven this often without an outcome needs a person: at the longest pause these are about 16 hours,
+	// well inside the provider's window.
+	attemptsMax = 200
+)
+
+// pauseAfter is how long an operation rests after an attempt; half of it is random, so that what failed together does not come back together.
+func pauseAfter(attempts int) time.Duration {
+	p := pauseMax
+	if attempts < 10 {
+		p = min(pauseFirst<<max(attempts-1, 0), pauseMax)
+	}
+	return p/2 + rand.N(p/2+1)
+}
+
+// unresolved ends a run without an outcome: the point stays, the lease goes back, and the next driver resumes there.
+func (e *Engine) unresolved(ctx context.Context, op Operation, cause error) (Result, error) {
+	var u *Unresolved
+	if !errors.As(cause, &u) {
+		u = &Unresolved{Reason: cause.Error()}
+	}
+	if u.Park {
+		return e.park(ctx, op, u.Reason)
+	}
+	if op.Attempts >= attemptsMax {
+		return e.park(ctx, op, "no outcome after many attempts; the last: "+u.Reason)
+	}
+	e.release(ctx, op, *u)
+	return Result{}, &Unknown{
+		ResourceID: op.ResourceID, RetryAfter: max(u.RetryAfter, time.Second),
+		NotExecuted: u.NotExecuted && !op.Reached, Cause: u,
+	}
+}
+
+// writeGrace is how long the last word about an operation may take after its run is over: releasing and parking are fenced, so
+// being late does no harm, and not getting it written costs the next caller the rest of the lease.
+const writeGrace = 3 * time.Second
+
+// release gives the lease back. When even that cannot be written, the lease goes stale by itself.
+func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
+	defer cancel()
+	pause := max(pauseAfter(op.Attempts), u.RetryAfter)
+	f := op.Fence()
+	p := db.KeyReleaseParams{
+		LastError: bounded(u.Reason), Pause: pause, Missed: u.Missed,
+		NotReached: u.NotExecuted && !op.Reached,
+		AccountID:  f.AccountID, Key: f.Key, OperationID: f.OperationID, LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
+	}
+	if u.ServerError {
+		p.ServerErrors = 1
+	}
+	err := db.Retry(ctx, func(ctx context.Context) error {
+		_, err := e.queries.KeyRelease(ctx, e.pool, p)
+		return err
+	})
+	log := e.logOp(op)
+	if err != nil {
+		log.ErrorContext(ctx, "could not release the lease; it will go stale", "cause", err)
+		return
+	}
+	log.WarnContext(ctx, "no outcome yet", "reason", u.Reason, "not_executed", u.NotExecuted, "next_run_in", pause.Round(time.Millisecond))
+}
+
+// Abandon gives back the lease of a claim that was written after its caller had given up, so that the next caller need not wait for
+// it to go stale. Nothing was sent under it.
+func (e *Engine) Abandon(op Operation) {
+	if !e.enter() {
+		return
+	}
+	go func() {
+		defer e.running.Done()
+		e.release(context.Background(), op, Unresolved{Reason: "claimed after the caller had given up", NotExecuted: true})
+	}()
+}
+
+// park leaves the operation to a person. One alert: the log line at level error.
+func (e *Engine) park(ctx context.Context, op Operation, reason string) (Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
+	defer cancel()
+	f := op.Fence()
+	err := db.Retry(ctx, func(ctx context.Context) error {
+		_, err := e.queries.KeyPark(ctx, e.pool, db.KeyParkParams{
+			LastError: bounded(reason), AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID,
+			LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
+		})
+		return err
+	})
+	if err != nil {
+		e.logOp(op).ErrorContext(ctx, "could not park the operation; its lease will go stale", "reason", reason, "cause", err)
+		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
+	}
+	e.logOp(op).ErrorContext(ctx, "parked: a person has to decide", "reason", reason)
+	return Result{}, &Parked{OperationID: op.ID, ResourceID: op.ResourceID}
+}
+
+// uncommitted: the outside work is done and its result could not be written. The caller learns that the outcome is unknown. When the
+// database is away, the very same commit is tried on in the background while the lease lasts: it is fenced, so it can only be right or lost.
+func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause error) (Result, error) {
+	unknown := &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: cause}
+	if !errors.Is(cause, db.ErrUnavailable) {
+		e.release(ctx, op, Unresolved{Reason: "the result could not be written: " + cause.Error()})
+		return Result{}, unknown
+	}
+	deadline, _ := ctx.Deadline()
+	e.running.Add(1) // the caller is counted already, so Drain is not past its Wait
+	go func() {
+		defer e.running.Done()
+		defer e.waiters.wake(scopedKey{op.AccountID, op.Key})
+		ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+		defer cancel()
+		for ctx.Err() == nil {
+			if won, err := execute(ctx, op, c); err == nil {
+				e.logOp(op).InfoContext(ctx, "wrote a result late", "won", won)
+				return
+			} else if !errors.Is(err, db.ErrUnavailable) {
+				e.release(ctx, op, Unresolved{Reason: "the result could not be written: " + err.Error()})
+				return
+			}
+		}
+		e.logOp(op).ErrorContext(ctx, "could not write a result; the operation will be resumed", "cause", cause)
+	}()
+	return Result{}, unknown
+}
+
+// errorMax bounds what is stored of a reason, in bytes.
+const errorMax = 1000
+
+func bounded(s string) string {
+	if len(s) > errorMax {
+		s = s[:errorMax]
+	}
+	return clean(s)
+}

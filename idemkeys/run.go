@@ -1,0 +1,242 @@
+package idemkeys
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"paidonce/db"
+)
+
+// Claim is the domain's half of commit 1: it writes the key's row and the domain's rows in one transaction, unless the key is taken.
+// It is called again, with another id and token, when the key was removed meanwhile. won is false when the key is taken or the caller may not claim.
+type Claim func(ctx context.Context, r Request, operationID, leaseToken string) (op Operation, won bool, err error)
+
+// claimTries bounds the race with sweeps: a key that is taken at the insert and gone at the read, this often in a row, is not one.
+const claimTries = 5
+
+// Do answers a request: it runs the work when the key is free, replays the stored answer when it is finished, resumes it when its owner is gone.
+// It is the one way in for callers. The work does not hang on ctx being cancelled: pass a context without cancel.
+//
+// Errors: [ErrReused], [ErrNotClaimable], [ErrUnavailable]: nothing was begun. [*InUse]: somebody else is at it. [*Unknown]: begun, outcome
+// not known yet, the same key is the right retry. [*Parked]: a person has to decide.
+func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error) {
+	if !e.enter() {
+		return Result{}, ErrUnavailable
+	}
+	defer e.running.Done()
+	until := time.Now().Add(r.Wait) //tidy:clock how long this caller waits
+	look := lookFirst
+	for tries := 0; tries < claimTries; {
+		op, won, err := e.claim(ctx, r, claim)
+		if err != nil {
+			return Result{}, errors.Join(ErrUnavailable, err)
+		}
+		if won {
+			return e.Drive(ctx, op)
+		}
+		tries++
+		for again := true; again; {
+			var res Result
+			res, again, err = e.join(ctx, r)
+			var busy *InUse
+			switch {
+			case errors.Is(err, errVanished):
+				again = false
+			case errors.As(err, &busy) && e.waiters.pause(ctx, scopedKey{r.AccountID, r.Key}, look, until):
+				look = min(look*3/2, lookMax)
+				again = true
+			case !again:
+				return res, err
+			}
+		}
+	}
+	return Result{}, ErrNotClaimable
+}
+
+// commitWait is how long a caller waits for a commit: a database that takes longer is as good as down, and the caller should hear so
+// while it still listens.
+const commitWait = 5 * time.Second
+
+// errVanished: the key that was taken is gone; claim again.
+var errVanished = errors.New("the key is gone")
+
+// claim runs commit 1. A claim of ours whose answer was lost is found by its token.
+func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, commitWait)
+	defer cancel()
+	op, won, err := claim(ctx, r, newOperationID(), newLeaseToken())
+	if err != nil || won {
+		return op, won, err
+	}
+	k, err := e.read(ctx, r.AccountID, r.Key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return op, false, nil
+	case err != nil:
+		return op, false, err
+	}
+	row := k.IdempotencyKey
+	if row.OperationID == op.ID && row.LeaseToken != nil && *row.LeaseToken == op.LeaseToken {
+		return op.Leased(k.Now), true, nil
+	}
+	return op, false, nil
+}
+
+// join deals with a key that is taken. again asks to be called again: the key has just changed.
+func (e *Engine) join(ctx context.Context, r Request) (res Result, again bool, err error) {
+	k, err := e.read(ctx, r.AccountID, r.Key)
+	if errors.Is(err, ErrNotFound) {
+		return Result{}, false, errVanished
+	}
+	if err != nil {
+		return Result{}, false, errors.Join(ErrUnavailable, err)
+	}
+	row := k.IdempotencyKey
+	switch judge(k, r.Fingerprint) {
+	case sayReused:
+		return Result{}, false, ErrReused
+	case replay:
+		res, err = stored(k)
+		return res, false, err
+	case forget:
+		if err := e.forget(ctx, row); err != nil {
+			return Result{}, false, errors.Join(ErrUnavailable, err)
+		}
+		return Result{}, false, errVanished
+	case sayParked:
+		return Result{}, false, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}
+	case sayInUse:
+		left := e.cfg.StaleAfter - seconds(k.LeaseAgeSeconds)
+		return Result{}, false, &InUse{RetryAfter: min(max(left, 0), inUseRetryMax)}
+	case sayNotYet:
+		return Result{}, false, &Unknown{ResourceID: row.ResourceID, RetryAfter: seconds(k.PauseSecondsLeft), Cause: errors.New("tried often; not before its next run")}
+	case takeOverNow:
+		op, won, err := e.takeOver(ctx, k)
+		switch {
+		case err != nil:
+			return Result{}, false, errors.Join(ErrUnavailable, err)
+		case !won:
+			return Result{}, true, nil
+		}
+		e.log.InfoContext(ctx, "took over an operation", "operation_id", op.ID, "request_id", r.RequestID, "attempt", op.Attempts, "point", op.Point)
+		res, err = e.Drive(ctx, op)
+		// Failed means proven that nothing moved: the same request runs anew at once.
+		return res, err == nil && res.Status == Failed, err
+	}
+	return Result{}, false, fmt.Errorf("the key's rule %d of fingerprints is newer than this binary: %w", row.HashVersion, ErrUnavailable)
+}
+
+// inUseRetryMax: most operations end within a second or two, so a caller that is told to come back should not wait for the whole lease.
+const inUseRetryMax = 2 * time.Second
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Drive works on an operation whose lease the caller holds, phase by phase, until it is finished or its outcome is unknown.
+// It is the one runner: the HTTP handler and the reconciler both end up here. Errors: [*Unknown], [*Parked], [*InUse] when the lease was lost.
+func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
+	// From here on the work hangs on its lease, not on whoever asked for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RunLimit())
+	defer cancel()
+	defer e.waiters.wake(scopedKey{op.AccountID, op.Key})
+	phases, known := e.kinds[op.Kind]
+	if !known {
+		return e.park(ctx, op, fmt.Sprintf("unknown kind of operation %q", op.Kind))
+	}
+	for range len(phases) {
+		phase, known := phases[op.Point]
+		if !known {
+			break
+		}
+		c, err := e.work(ctx, phase, op)
+		if err != nil {
+			return e.unresolved(ctx, op, err)
+		}
+		if err := c.check(); err != nil {
+			return e.park(ctx, op, err.Error())
+		}
+		won, err := execute(ctx, op, c)
+		if err != nil {
+			return e.uncommitted(ctx, op, c, err)
+		}
+		if !won {
+			return e.lost(ctx, op)
+		}
+		if c.Next == Finished {
+			return Result{Answer: *c.Answer, OperationID: op.ID, OriginalRequest: op.RequestID, Status: c.Status}, nil
+		}
+		op.Point = c.Next
+	}
+	return e.park(ctx, op, fmt.Sprintf("no phase leads on from recovery point %q", op.Point))
+}
+
+func execute(ctx context.Context, op Operation, c Commit) (won bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commitWait)
+	defer cancel()
+	return c.Write.Execute(ctx, op.Fence(), c)
+}
+
+// check holds a phase to what a commit may be.
+func (c Commit) check() error {
+	final := c.Next == Finished
+	switch {
+	case c.Write == nil || c.Next == "":
+		return errors.New("a phase returned an empty commit")
+	case final != (c.Answer != nil), final && c.Status != Completed && c.Status != Failed:
+		return errors.New("a phase returned a commit that neither answers nor moves on")
+	}
+	return nil
+}
+
+// work runs a phase. A panic in it is a fault of ours whose effects are unknown: it parks the operation, never the process.
+func (e *Engine) work(ctx context.Context, phase Phase, op Operation) (c Commit, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.ErrorContext(ctx, "a phase panicked", "operation_id", op.ID, "point", op.Point, "panic", p, "stack", string(debug.Stack()))
+			err = &Unresolved{Reason: fmt.Sprintf("panic at %q", op.Point), Park: true}
+		}
+	}()
+	return phase(ctx, op)
+}
+
+// lost: somebody else took the operation over. The own result is discarded; what is stored counts.
+func (e *Engine) lost(ctx context.Context, op Operation) (Result, error) {
+	k, err := e.read(ctx, op.AccountID, op.Key)
+	if err != nil {
+		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
+	}
+	row := k.IdempotencyKey
+	switch {
+	case row.OperationID == op.ID && Status(row.Status) == Completed:
+		return stored(k)
+	case row.ParkedAt != nil:
+		return Result{}, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}
+	}
+	e.log.WarnContext(ctx, "lost the lease", "operation_id", op.ID, "attempt", op.Attempts, "point", op.Point)
+	return Result{}, &InUse{RetryAfter: time.Second}
+}
+
+// stored reads the answer of a finished key.
+func stored(k record) (Result, error) {
+	row := k.IdempotencyKey
+	a := Answer{Code: int(*row.ResponseCode), Body: row.ResponseBody}
+	if err := json.Unmarshal(row.ResponseHeaders, &a.Header); err != nil {
+		return Result{}, fmt.Errorf("stored headers of %s: %w", row.OperationID, err)
+	}
+	return Result{Answer: a, OperationID: row.OperationID, Status: Status(row.Status), Replayed: true, OriginalRequest: row.RequestID}, nil
+}
+
+func (e *Engine) forget(ctx context.Context, row db.IdempotencyKey) error {
+	return db.Retry(ctx, func(ctx context.Context) error {
+		_, err := e.queries.KeyForget(ctx, e.pool, db.KeyForgetParams{AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID})
+		return err
+	})
+}
+
+func (e *Engine) logOp(op Operation) *slog.Logger {
+	return e.log.With("operation_id", op.ID, "request_id", op.RequestID, "attempt", op.Attempts, "point", op.Point)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/provider/stripesim"
+)
+
+const stripeSimExample = `  # in memory, on the default port
+  paidonce stripesim
+
+  # keep the ledger in a file, and tell a local Paidonce about events
+  paidonce stripesim --ledger sim.jsonl \
+    --webhook-url http://127.0.0.1:8080/v1/provider/stripe/webhooks --webhook-secret whsec_test
+
+  # a charge
+  curl http://127.0.0.1:12111/v1/charges -u sk_test_sim: -H 'Idempotency-Key: order-7' \
+    -d amount=2000 -d currency=usd -d source=tok_visa
+
+  # the next charge is carried out, but its answer gets lost
+  curl http://127.0.0.1:12111/_sim/faults \
+    -d '{"match":{"method":"POST","path":"/v1/charges"},"count":1,"fault":"drop_after"}'
+
+  # how often money moved
+  curl http://127.0.0.1:12111/_sim/stats`
+
+type stripeSimFlags struct {
+	listen, ledger, webhookSecret string
+	webhookURLs                   []string
+	keyWindow, searchLag          time.Duration
+	fsync                         bool
+	seed                          uint64
+}
+
+// newStripeSimCommand makes "paidonce stripesim", which runs until its context ends.
+func newStripeSimCommand() *cobra.Command {
+	var f stripeSimFlags
+	cmd := &cobra.Command{
+		Use:   "stripesim",
+		Short: "Run the Stripe simulator",
+		Long: `Run a simulator of Stripe's charges, refunds, customers and events, with Stripe's rules for idempotency keys, a durable
+ledger, signed webhooks, and switches for faults under /_sim/ (see docs/simulator.md). Point STRIPE_API_BASE at it.
+
+It moves no money and accepts any key that begins with sk_ or rk_. The switches need none, so keep it off public networks.`,
+		Example: stripeSimExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runStripeSim(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:12111", "address to listen on; port 0 takes a free one")
+	flags.StringVar(&f.ledger, "ledger", "", "file to keep everything in (default: memory only)")
+	flags.DurationVar(&f.keyWindow, "key-window", 24*time.Hour, "how long an idempotency key is remembered")
+	flags.DurationVar(&f.searchLag, "search-lag", time.Minute, "how long a charge stays invisible to search")
+	flags.StringArrayVar(&f.webhookURLs, "webhook-url", nil, "receiver of events; may be given several times")
+	flags.StringVar(&f.webhookSecret, "webhook-secret", "whsec_test", "secret that signs events; several, separated by commas, all sign")
+	flags.BoolVar(&f.fsync, "fsync", true, "wait for the disk before answering")
+	flags.Uint64Var(&f.seed, "seed", 0, "makes faults with a probability repeatable (0: random)")
+	return cmd
+}
+
+func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
+	cfg := stripesim.Config{LedgerPath: f.ledger, NoSync: !f.fsync, KeyWindow: f.keyWindow, SearchLag: f.searchLag, Seed: f.seed}
+	for _, u := range f.webhookURLs {
+		cfg.Webhooks = append(cfg.Webhooks, stripesim.Endpoint{URL: u, Secret: f.webhookSecret})
+	}
+	sim, err := stripesim.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sim.Close()) }()
+	ctx := cmd.Context()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	// No write timeout: a rule may let an answer hang on purpose.
+	server := &http.Server{
+		Handler: sim, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Stripe simulator on http://%s\n", listener.Addr())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err = <-served:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err = server.Shutdown(stopping); errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close() // requests that a rule lets hang never end by themselves
+	}
+	return err
+}

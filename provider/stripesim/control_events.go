@@ -1,0 +1,118 @@
+package stripesim
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+)
+
+type hookView struct {
+	Endpoints []Endpoint  `json:"endpoints"`
+	Mode      WebhookMode `json:"mode"`
+	Delivered int64       `json:"delivered"`
+	Failed    int64       `json:"failed"`
+}
+
+func (s *Server) getWebhooks([]byte, *http.Request) (any, error) {
+	endpoints, mode := s.hooks.config()
+	if endpoints == nil {
+		endpoints = []Endpoint{}
+	}
+	return hookView{endpoints, mode, s.hooks.delivered.Load(), s.hooks.failed.Load()}, nil
+}
+
+// postWebhooks changes the endpoints, the mode, or both; what is left out stays.
+func (s *Server) postWebhooks(body []byte, r *http.Request) (any, error) {
+	var in struct {
+		Endpoints []Endpoint   `json:"endpoints"`
+		Mode      *WebhookMode `json:"mode"`
+	}
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	s.hooks.set(in.Endpoints, in.Mode)
+	return s.getWebhooks(nil, r)
+}
+
+// postSend tells one event by hand, also when webhooks are off: one that happened, or a new one about an object.
+func (s *Server) postSend(body []byte, _ *http.Request) (any, error) {
+	var in struct {
+		Event  string `json:"event"`  // evt_…
+		Type   string `json:"type"`   // with object: makes a new event that isn't in the ledger
+		Object string `json:"object"` // ch_… or re_…
+	}
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	v, err := s.eventToSend(in.Event, in.Type, in.Object)
+	if err != nil {
+		return nil, err
+	}
+	endpoints, _ := s.hooks.config()
+	if len(endpoints) == 0 {
+		return nil, errors.New("no webhook endpoint is configured")
+	}
+	body, sent := rendered(v), 0
+	for _, to := range endpoints {
+		if s.hooks.deliver(hookJob{to: to, body: body}) {
+			sent++
+		}
+	}
+	return map[string]any{"event": v.id, "delivered": sent, "endpoints": len(endpoints)}, nil
+}
+
+func (s *Server) eventToSend(id, kind, object string) (*event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id != "" {
+		if v := s.state.events[id]; v != nil {
+			return v, nil
+		}
+		return nil, errNotThere
+	}
+	v := &event{position: position{created: s.now().Unix()}, id: newID("evt_"), kind: kind}
+	switch {
+	case kind == "":
+		return nil, errors.New("name an event, or a type and an object")
+	case strings.HasPrefix(object, "ch_") && s.state.charges[object] != nil:
+		c := s.state.charges[object].cur
+		v.object, v.live = c, c.Live
+	case strings.HasPrefix(object, "re_") && s.state.refunds[object] != nil:
+		r := s.state.refunds[object].cur
+		v.object, v.live = r, r.Live
+	default:
+		return nil, errNotThere
+	}
+	return v, nil
+}
+
+func (s *Server) postFailRefund(body []byte, _ *http.Request) (any, error) {
+	var in struct {
+		Refund string `json:"refund"`
+		Reason string `json:"reason"`
+	}
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	return done{}, s.FailRefund(in.Refund, in.Reason)
+}
+
+func (s *Server) postDispute(body []byte, _ *http.Request) (any, error) {
+	var in struct {
+		Charge string `json:"charge"`
+	}
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	return done{}, s.DisputeCharge(in.Charge)
+}
+
+func splitList(s string) []string {
+	var out []string
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}

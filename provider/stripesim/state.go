@@ -1,0 +1,301 @@
+package stripesim
+
+import "sort"
+
+// state is everything the simulator knows, rebuilt from the ledger at start. Server.mu guards it; apply is the only place
+// that changes it, so that a replayed ledger and a live simulator can't differ.
+type state struct {
+	seq        int64
+	charges    map[string]*chargeEntry
+	allCharges timeline[*chargeEntry]
+	byCustomer map[string]*timeline[*chargeEntry]
+	refunds    map[string]*refundEntry
+	allRefunds timeline[*refundEntry]
+	customers  map[string]*customer
+	custOrder  timeline[*customerEntry]
+	events     map[string]*event
+	allEvents  timeline[*event]
+	keys       map[string]*keyEntry
+	balance    map[string]int64 // captured minus refunded, by currency
+	failed     int64            // charges that were declined
+}
+
+type chargeEntry struct {
+	position
+	cur     *charge
+	refunds timeline[*refundEntry]
+}
+
+type refundEntry struct {
+	position
+	cur *refund
+}
+
+type customerEntry struct {
+	position
+	cur *customer
+}
+
+// keyEntry is an idempotency key: reserved while its first request runs, then with what that was answered.
+type keyEntry struct {
+	print   string // fingerprint of the parameters
+	path    string
+	at      int64 // unix nanoseconds of the first request
+	request string
+	done    bool
+	status  int
+	answer  renderer
+	raw     []byte // instead of answer, when a fault rule made the body
+}
+
+func newState() *state {
+	return &state{
+		charges: map[string]*chargeEntry{}, byCustomer: map[string]*timeline[*chargeEntry]{}, refunds: map[string]*refundEntry{},
+		customers: map[string]*customer{}, events: map[string]*event{}, keys: map[string]*keyEntry{}, balance: map[string]int64{},
+	}
+}
+
+const (
+	opCharge   = "charge"
+	opCapture  = "capture"
+	opRefund   = "refund"
+	opCustomer = "customer"
+	opKey      = "key"    // only an answer to remember
+	opChange   = "change" // a later change of a refund or charge: a dispute, a refund that fails
+	opForget   = "forget"
+	opReset    = "reset"
+)
+
+// record is one line of the ledger: one request's whole effect, so that a crash keeps all of it or nothing.
+type record struct {
+	Op       string        `json:"op"`
+	At       int64         `json:"at,omitempty"` // unix seconds by the simulator's clock
+	Charge   *charge       `json:"charge,omitempty"`
+	Later    *charge       `json:"later,omitempty"` // what becomes of the charge right after the answer
+	Refund   *refund       `json:"refund,omitempty"`
+	Customer *customer     `json:"customer,omitempty"`
+	Dispute  *dispute      `json:"dispute,omitempty"`
+	Events   []eventRecord `json:"events,omitempty"`
+	Request  string        `json:"request,omitempty"`
+	Key      *keyRecord    `json:"key,omitempty"`
+	Forget   string        `json:"forget,omitempty"`
+
+	made []*event // filled by apply
+}
+
+type eventRecord struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+type keyRecord struct {
+	Name   string    `json:"name"`
+	Print  string    `json:"print"`
+	Path   string    `json:"path"`
+	At     int64     `json:"at"`
+	Status int       `json:"status"`
+	Err    *apiError `json:"err,omitempty"`
+	Raw    string    `json:"raw,omitempty"`
+}
+
+func (rec *record) event(kind string) {
+	rec.Events = append(rec.Events, eventRecord{ID: newID("evt_"), Type: kind})
+}
+
+// answer is the object that the request which made this record is answered with.
+func (rec *record) answer() renderer {
+	switch rec.Op {
+	case opCharge, opCapture:
+		return rec.Charge
+	case opRefund:
+		return rec.Refund
+	case opCustomer:
+		return rec.Customer
+	}
+	return nil
+}
+
+func (st *state) apply(rec *record) {
+	switch rec.Op {
+	case opReset:
+		running := st.keys
+		*st = *newState()
+		for name, k := range running { // a request that runs right now still has to find its reservation
+			if !k.done {
+				st.keys[name] = k
+			}
+		}
+		return
+	case opForget:
+		for name, k := range st.keys {
+			if k.done && (rec.Forget == "" || rec.Forget == name) {
+				delete(st.keys, name)
+			}
+		}
+		return
+	}
+	if rec.Charge != nil {
+		st.putCharge(rec.Charge)
+	}
+	if rec.Refund != nil {
+		st.putRefund(rec.Refund)
+	}
+	if rec.Customer != nil {
+		st.customers[rec.Customer.ID] = rec.Customer
+		st.custOrder.insert(&customerEntry{position: st.next(rec.Customer.Created), cur: rec.Customer})
+	}
+	for _, e := range rec.Events {
+		st.putEvent(rec, e)
+	}
+	if rec.Later != nil {
+		st.putCharge(rec.Later)
+	}
+	if k := rec.Key; k != nil {
+		entry := &keyEntry{print: k.Print, path: k.Path, at: k.At, request: rec.Request, done: true, status: k.Status}
+		switch {
+		case k.Raw != "":
+			entry.raw = []byte(k.Raw)
+		case k.Err != nil:
+			entry.answer = k.Err
+		default:
+			entry.answer = rec.answer()
+		}
+		st.keys[k.Name] = entry
+	}
+}
+
+func (st *state) next(created int64) position {
+	st.seq++
+	return position{created: created, seq: st.seq}
+}
+
+func (st *state) putCharge(c *charge) {
+	entry := st.charges[c.ID]
+	if entry == nil {
+		entry = &chargeEntry{position: st.next(c.Created)}
+		st.charges[c.ID] = entry
+		st.allCharges.insert(entry)
+		if c.Status == "failed" {
+			st.failed++
+		}
+		if c.Customer != "" {
+			if st.byCustomer[c.Customer] == nil {
+				st.byCustomer[c.Customer] = &timeline[*chargeEntry]{}
+			}
+			st.byCustomer[c.Customer].insert(entry)
+		}
+	} else {
+		st.balance[entry.cur.Currency] -= entry.cur.net()
+	}
+	st.balance[c.Currency] += c.net()
+	entry.cur = c
+}
+
+// net is what a charge leaves on the account. What a partial capture let go counts as refunded with Stripe, but was
+// never taken.
+func (c *charge) net() int64 {
+	if !c.Captured {
+		return 0
+	}
+	return c.Amount - c.AmountRefunded
+}
+
+func (st *state) putRefund(r *refund) {
+	if entry := st.refunds[r.ID]; entry != nil {
+		entry.cur = r
+		return
+	}
+	entry := &refundEntry{position: st.next(r.Created), cur: r}
+	st.refunds[r.ID] = entry
+	st.allRefunds.insert(entry)
+	if c := st.charges[r.Charge]; c != nil {
+		c.refunds.insert(entry)
+	}
+}
+
+func (st *state) putEvent(rec *record, e eventRecord) {
+	v := &event{position: st.next(rec.At), id: e.ID, kind: e.Type, request: rec.Request}
+	if rec.Key != nil {
+		v.key = rec.Key.Name
+	}
+	switch e.Type {
+	case "charge.dispute.created":
+		v.object, v.live = rec.Dispute, rec.Dispute.Live
+	case "refund.created", "refund.updated", "refund.failed", "charge.refund.updated":
+		v.object, v.live = rec.Refund, rec.Refund.Live
+	case "customer.created":
+		v.object, v.live = rec.Customer, rec.Customer.Live
+	default:
+		v.object, v.live = rec.Charge, rec.Charge.Live
+	}
+	st.events[v.id] = v
+	st.allEvents.insert(v)
+	rec.made = append(rec.made, v)
+}
+
+// timeline keeps objects by position, oldest first. Appending is the usual case; a clock that was set back inserts.
+type timeline[T interface{ at() position }] struct{ items []T }
+
+func (t *timeline[T]) insert(item T) {
+	p := item.at()
+	if n := len(t.items); n == 0 || t.items[n-1].at().before(p) {
+		t.items = append(t.items, item)
+		return
+	}
+	i := t.search(p)
+	var zero T
+	t.items = append(t.items, zero)
+	copy(t.items[i+1:], t.items[i:])
+	t.items[i] = item
+}
+
+// search gives the index of the first item that isn't before p.
+func (t *timeline[T]) search(p position) int {
+	return sort.Search(len(t.items), func(i int) bool { return !t.items[i].at().before(p) })
+}
+
+// window limits a page: created between from and to (both inside), beyond a cursor on either side.
+type window struct {
+	limit     int
+	from, to  int64
+	after     *position // strictly older than this one (starting_after)
+	newerThan *position // strictly newer than this one (ending_before)
+	keep      func(i int) bool
+}
+
+// page gives up to w.limit items newest first, and whether there are more in the direction of travel. It finds its
+// bounds by binary search, so a page of a long list costs what the page costs.
+func (t *timeline[T]) page(w window) (items []T, more bool) {
+	lo := t.search(position{created: w.from, seq: -1})
+	hi := t.search(position{created: w.to, seq: 1<<63 - 1})
+	if w.after != nil {
+		hi = min(hi, t.search(*w.after))
+	}
+	if w.newerThan != nil {
+		lo = max(lo, t.search(*w.newerThan)+1)
+		for i := lo; i < hi; i++ {
+			if w.keep != nil && !w.keep(i) {
+				continue
+			}
+			if len(items) == w.limit {
+				more = true
+				break
+			}
+			items = append(items, t.items[i])
+		}
+		for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+			items[i], items[j] = items[j], items[i]
+		}
+		return items, more
+	}
+	for i := hi - 1; i >= lo; i-- {
+		if w.keep != nil && !w.keep(i) {
+			continue
+		}
+		if len(items) == w.limit {
+			return items, true
+		}
+		items = append(items, t.items[i])
+	}
+	return items, false
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// conn is one client's connection. It writes requests by hand and reads answers with the standard library's parser: a whole
+// http.Client in front of it costs more CPU than some of what is measured, on cores that the servers need.
+type conn struct {
+	target string
+	apiKey string
+	c      net.Conn
+	r      *bufio.Reader
+	out    []byte
+}
+
+// answer is what a client looks at.
+type answer struct {
+	status     int
+	replayed   bool
+	retryAfter string
+}
+
+func dial(target, apiKey string) (*conn, error) {
+	c, err := net.DialTimeout("tcp", target, 10*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{target: target, apiKey: apiKey, c: c, r: bufio.NewReaderSize(c, 4096)}, nil
+}
+
+// post sends a charge and reads the answer. When an error is returned, the connection is of no more use.
+func (c *conn) post(key, description string, amount int64) (a answer, err error) {
+	c.out = c.request(c.out[:0], key, description, amount)
+	if err := c.c.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
+		return a, err
+	}
+	if _, err := c.c.Write(c.out); err != nil {
+		return a, err
+	}
+	res, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		return a, err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	a = answer{res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true", res.Header.Get("Retry-After")}
+	return a, err
+}
+
+func (c *conn) request(b []byte, key, description string, amount int64) []byte {
+	body := make([]byte, 0, 256)
+	body = append(body, `{"amount":`...)
+	body = strconv.AppendInt(body, amount, 10)
+	body = append(body, `,"currency":"usd","source":"tok_visa","description":"`...)
+	body = append(body, description...)
+	body = append(body, `","metadata":{"order":"10042-77","cart":"b5f0c0de-4c1d-4a3e-9f53-0d1c2b3a4f5e"}}`...)
+	b = append(b, "POST /v1/charges HTTP/1.1\r\nHost: "...)
+	b = append(b, c.target...)
+	b = append(b, "\r\nAuthorization: Bearer "...)
+	b = append(b, c.apiKey...)
+	b = append(b, "\r\nContent-Type: application/json\r\nIdempotency-Key: "...)
+	b = append(b, key...)
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	return append(b, body...)
+}
+
+func (c *conn) close() { _ = c.c.Close() }
+
+// sample is a finished request: when, counted from the driver's start, and how long it took.
+type sample struct{ at, took time.Duration }
+
+// latencies are exact: of all requests that ended in the window, none thrown away, no histogram.
+type latencies struct {
+	Count    int           `json:"count"`
+	P50, P99 time.Duration `json:"-"`
+	Max      time.Duration `json:"-"`
+}
+
+func summarize(samples []sample, from, to time.Duration) latencies {
+	var took []time.Duration
+	for _, s := range samples {
+		if s.at >= from && s.at < to {
+			took = append(took, s.took)
+		}
+	}
+	if len(took) == 0 {
+		return latencies{}
+	}
+	slices.Sort(took)
+	return latencies{len(took), percentile(took, 0.50), percentile(took, 0.99), took[len(took)-1]}
+}
+
+// percentile is by nearest rank.
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	i := int(p*float64(len(sorted))+0.999999) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+func decodeLine(line string, into any) error { return json.Unmarshal([]byte(line), into) }

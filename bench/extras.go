@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// What the extra cells are made of.
+const (
+	replayClients   = 32
+	calmClients     = 32  // make charges while the storm goes on
+	stormClients    = 100 // all on one key
+	inFlightDelay   = 5 * time.Second
+	inFlightMeasure = 10 * time.Second // twice the provider's time: all clients come by at least once
+)
+
+// stormHold is how long the provider takes for the storm's charge: half of the time, so that half of the storm is answered
+// with 409 and the other half with a replay. It stays below the product's time limit for a provider call.
+func stormHold(c config) time.Duration { return min(c.Warmup+c.Measure/2, 15*time.Second) }
+
+// extras measures, of the product only, what --replay and --inflight ask for.
+func (b *bench) extras(ctx context.Context, round int) error {
+	var cells []cell
+	if b.cfg.Replay {
+		cells = append(cells,
+			cell{System: Product, Kind: "replay", Clients: replayClients, Round: round},
+			cell{System: Product, Kind: "calm", Clients: calmClients, Round: round},
+			cell{System: Product, Kind: "storm", Clients: calmClients, Round: round})
+	}
+	if b.cfg.InFlight > 0 {
+		cells = append(cells, cell{System: Product, Kind: "inflight", Clients: b.cfg.InFlight, Delay: inFlightDelay, Round: round})
+	}
+	for _, c := range cells {
+		if err := b.measure(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// brew starts the storm of a storm cell: a driver of its own, so that its CPU is not counted as the others'.
+func (b *bench) brew(c cell, s *stage) (*child, error) {
+	if c.Kind != "storm" {
+		return nil, nil //nolint:nilnil // no storm, no process; a nil child can be stopped
+	}
+	return b.startDriver("storm-driver", stormClients, "storm", s.target)
+}
+
+// weathered waits for the storm's end.
+func (c *child) weathered(ctx context.Context) (driven, error) {
+	for _, line := range []string{"measure", "measured"} {
+		if err := c.expect(line); err != nil {
+			return driven{}, err
+		}
+	}
+	return c.outcome(ctx)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// print writes the report for people.
+func (r *report) print(w io.Writer) {
+	fmt.Fprintf(w, "%s; %s\n", r.Machine, strings.SplitN(r.Postgres, ",", 2)[0])
+	fmt.Fprintf(w, "fsync on; beside PostgreSQL's defaults: %s\n", r.Settings)
+	fmt.Fprintf(w, "%d rounds, %.3g s each cell, medians; pool of B and P: %d connections\n", r.Rounds, r.Seconds, r.Pool)
+	fmt.Fprintln(w, "F: the two statements alone (pgbench)   B: bare echo + pgx server   P: paidonce serve")
+	for _, d := range r.delays() {
+		fmt.Fprintf(w, "\nCharges, provider answers %s\n", after(d))
+		r.printCells(w, func(x result) bool { return x.Kind == "charges" && x.Delay == d })
+		r.printRatios(w, d)
+	}
+	if slices.ContainsFunc(r.Medians, func(x result) bool { return x.Kind != "charges" }) {
+		fmt.Fprintln(w, "\nReplays; charges with and without a retry storm; charges in flight (a request is a replay or a charge)")
+		r.printCells(w, func(x result) bool { return x.Kind != "charges" })
+	}
+	r.printGoals(w)
+	for _, f := range r.Faults {
+		fmt.Fprintln(w, "WENT WRONG:", f)
+	}
+}
+
+func (r *report) delays() []time.Duration {
+	var out []time.Duration
+	for _, x := range r.Medians {
+		if x.Kind == "charges" && !slices.Contains(out, x.Delay) {
+			out = append(out, x.Delay)
+		}
+	}
+	return out
+}
+
+func after(d time.Duration) string {
+	if d == 0 {
+		return "at once"
+	}
+	return "after " + d.String()
+}
+
+func (r *report) printCells(w io.Writer, want func(result) bool) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "clients\tsystem\tper second\tp50 ms\tp99 ms\tCPU µs each\tserver\tPostgreSQL\tstub\tdriver\tWAL B each\tconnections\t")
+	for _, x := range r.Medians {
+		if !want(x) {
+			continue
+		}
+		name := string(x.System)
+		if x.Kind != "charges" {
+			name += " " + x.Kind
+		}
+		fmt.Fprintf(t, "%d\t%s\t%.0f\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\t\n", x.Clients, name, x.PerSecond, x.P50, x.P99,
+			micros(x.cpu()), micros(x.CPUServer), micros(x.CPUPostgres), micros(x.CPUStub), micros(x.CPUDriver), x.WAL, x.Connections)
+	}
+	_ = t.Flush()
+}
+
+// micros leaves out what does not exist: F has no server, macOS no /proc.
+func micros(v float64) string {
+	if v <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+func (r *report) printRatios(w io.Writer, d time.Duration) {
+	var names []string // columns
+	var clients []int  // rows
+	cells := map[string]string{}
+	for _, x := range r.Ratios {
+		if x.Delay != d {
+			continue
+		}
+		name := x.Name + " " + x.Of
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		if !slices.Contains(clients, x.Clients) {
+			clients = append(clients, x.Clients)
+		}
+		text := fmt.Sprintf("%.2f", x.Median)
+		if r.Rounds > 1 {
+			text += fmt.Sprintf(" (%.2f-%.2f)", x.Least, x.Most)
+		}
+		cells[fmt.Sprint(name, x.Clients)] = text
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "clients\t"+strings.Join(names, "\t")+"\t")
+	for _, n := range clients {
+		fmt.Fprintf(t, "%d\t", n)
+		for _, name := range names {
+			fmt.Fprintf(t, "%s\t", cells[fmt.Sprint(name, n)])
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush()
+}
+
+// order puts charges/s before p99 and the product first.
+func order(name string) int {
+	all := []string{"P/B charges/s", "P/F charges/s", "B/F charges/s", "P/B p99", "P/F p99", "B/F p99"}
+	return slices.Index(all, name)
+}
+
+func (r *report) printGoals(w io.Writer) {
+	fmt.Fprintln(w, "\nGoals (medians of the rounds' ratios)")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, g := range r.Goals {
+		if g.State == "not measured" {
+			fmt.Fprintf(t, "  %s\t%s\t\t%s\n", g.Name, g.Want, g.State)
+			continue
+		}
+		fmt.Fprintf(t, "  %s\t%s\tgot %.2f\t%s\n", g.Name, g.Want, g.Got, g.State)
+	}
+	_ = t.Flush()
+}

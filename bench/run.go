@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// bench is a run.
+type bench struct {
+	cfg     config
+	self    string // this program, to start its parts
+	binary  string // the product
+	pgbench string
+	dir     string
+	log     *os.File // what parts say on standard error
+	pg      *postgres
+	cells   int
+	report  report
+}
+
+// run is the plan: one private PostgreSQL, then rounds. A round measures every cell once, and the systems of one cell
+// straight after each other, so that what drifts (other work on the machine, a disk that gets slower) meets all of them;
+// who goes first changes from round to round.
+func run(ctx context.Context, cfg config) (err error) {
+	b := &bench{cfg: cfg}
+	defer func() { err = errors.Join(err, b.tearDown()) }()
+	if err := b.setUp(ctx); err != nil {
+		return err
+	}
+	for round := range cfg.Rounds {
+		for _, n := range cfg.Clients {
+			for _, s := range rotated(cfg.Systems, round) {
+				if err := b.measure(ctx, cell{System: s, Kind: "charges", Clients: n, Round: round}); err != nil {
+					return err
+				}
+			}
+		}
+		for _, n := range cfg.SlowClients {
+			for _, s := range rotated(cfg.Systems, round) {
+				if s == Floor {
+					continue // it has no provider to wait for
+				}
+				if err := b.measure(ctx, cell{System: s, Kind: "charges", Clients: n, Delay: cfg.SlowDelay, Round: round}); err != nil {
+					return err
+				}
+			}
+		}
+		if err := b.extras(ctx, round); err != nil {
+			return err
+		}
+	}
+	b.report.finish()
+	b.report.print(os.Stdout)
+	if cfg.JSON != "" {
+		if err := b.report.write(cfg.JSON); err != nil {
+			return err
+		}
+	}
+	return b.report.failure()
+}
+
+func rotated(list []System, by int) []System {
+	by %= len(list)
+	return append(append([]System{}, list[by:]...), list[:by]...)
+}
+
+// progress is for whoever watches.
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05  ")+format+"\n", args...)
+}
+
+func (b *bench) setUp(ctx context.Context) (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if err := b.makeDir(); err != nil {
+		return err
+	}
+	if b.cfg.has(Floor) {
+		if b.pgbench, err = findPgbench(ctx); err != nil {
+			return err
+		}
+		if err := os.WriteFile(b.file("charge.pgbench"), []byte(pgbenchScript()), 0o600); err != nil {
+			return err
+		}
+	}
+	if b.cfg.has(Product) {
+		if err := b.buildProduct(ctx); err != nil {
+			return err
+		}
+	}
+	b.progress("starting PostgreSQL, filling a database")
+	var said io.Writer = b.log
+	if b.cfg.Verbose {
+		said = os.Stderr
+	}
+	if b.pg, err = startPostgres(ctx, b.file("postgres"), said); err != nil {
+		return err
+	}
+	if err := b.pg.prepareTemplate(ctx, b.binary, b.cfg.Preload); err != nil {
+		return err
+	}
+	settings, err := b.pg.settings(ctx)
+	b.report.begin(b.cfg, b.pg.version, settings)
+	return err
+}
+
+// makeDir makes the folder of the run. Not in the system's folder for temporary files: that is often memory, where fsync
+// costs nothing.
+func (b *bench) makeDir() (err error) {
+	if b.dir = b.cfg.Dir; b.dir != "" {
+		err = os.MkdirAll(b.dir, 0o755) //nolint:gosec // PostgreSQL's user has to get in
+	} else {
+		parent := "/var/tmp"
+		if _, statErr := os.Stat(parent); statErr != nil {
+			parent = ""
+		}
+		b.dir, err = os.MkdirTemp(parent, "paidonce-bench-")
+		if err == nil {
+			err = os.Chmod(b.dir, 0o755) //nolint:gosec // PostgreSQL's user has to get in
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
+	b.log, err = os.Create(b.file("log.txt"))
+	return err
+}
+
+func (b *bench) file(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) buildProduct(ctx context.Context) (err error) {
+	if b.cfg.Binary != "" {
+		b.binary, err = filepath.Abs(b.cfg.Binary)
+		return err
+	}
+	b.progress("building ./cmd/paidonce")
+	b.binary = b.file("paidonce")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.binary, "./cmd/paidonce") //nolint:gosec // fixed arguments
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build ./cmd/paidonce: %w (run it in the repository's root, or use --systems F,B)", err)
+	}
+	return nil
+}
+
+// tearDown stops PostgreSQL and removes the folder, unless it was asked for or something went wrong in it.
+func (b *bench) tearDown() error {
+	b.pg.stop()
+	if b.log != nil {
+		_ = b.log.Close()
+	}
+	if b.dir == "" || b.cfg.Dir != "" {
+		return nil
+	}
+	if len(b.report.Faults) > 0 {
+		b.progress("kept for the curious: %s", b.dir)
+		return nil
+	}
+	return os.RemoveAll(b.dir)
+}
+
+// measure runs one cell and keeps its result. A cell that went wrong is a fault of the run, told at the end; only what
+// makes going on senseless is an error.
+func (b *bench) measure(ctx context.Context, c cell) error {
+	r, err := b.runCell(ctx, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		b.report.fault(c, err)
+		b.progress("%s  FAILED: %v", c, err)
+		return nil
+	}
+	b.report.Cells = append(b.report.Cells, r)
+	b.progress("%s  %s", c, r)
+	return nil
+}
+
+func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
+	// Nothing below takes long: whatever hangs is a fault.
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Warmup+b.cfg.Measure+3*time.Minute)
+	defer cancel()
+	b.cells++
+	name := fmt.Sprintf("bench_%d", b.cells)
+	url, err := b.pg.fresh(ctx, name)
+	if err != nil {
+		return result{}, err
+	}
+	defer b.pg.drop(name)
+	if c.System == Floor {
+		return b.runFloor(ctx, c, name)
+	}
+	return b.runServer(ctx, c, name, url)
+}

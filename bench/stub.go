@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stripeCharge is a charge as Stripe answers it, all fields: reading it is part of what a server has to do.
+//
+//go:embed stripe_charge.json
+var stripeCharge string
+
+// delayMark in a charge's description makes the provider take that long for it: "delay=5s".
+const delayMark = "delay="
+
+// stub is the loopback provider. It stores nothing but which idempotency keys it saw; the charge's id is made of the key,
+// so a repeated key gets the same charge, as Stripe's replay would. It speaks HTTP on bare connections, because an ordinary
+// server would take a share of the two cores that is no part of what is measured.
+type stub struct {
+	delay    time.Duration
+	posts    atomic.Int64
+	inFlight atomic.Int64
+	most     atomic.Int64 // the largest inFlight
+
+	mu   sync.Mutex
+	keys map[uint64]struct{}
+}
+
+// stubStats is what GET /bench/stats answers.
+type stubStats struct {
+	Posts        int64 `json:"posts"`
+	Keys         int64 `json:"keys"`
+	MostInFlight int64 `json:"most_in_flight"`
+}
+
+func stubMain(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("bench stub", flag.ContinueOnError)
+	listen := fs.String("listen", "127.0.0.1:0", "address")
+	delay := fs.Duration("delay", 0, "how long each charge takes")
+	if err := parseFlags(fs, args); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return err
+	}
+	announce(l)
+	s := &stub{delay: *delay, keys: map[uint64]struct{}{}}
+	go func() {
+		<-untilOrphaned(ctx)
+		_ = l.Close()
+	}()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return nil //nolint:nilerr // closed: we are to stop
+		}
+		go s.serve(c)
+	}
+}
+
+func (s *stub) serve(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	r := bufio.NewReaderSize(c, 4096)
+	var out []byte
+	for {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		status, answer := s.answer(req, string(body))
+		out = append(out[:0], "HTTP/1.1 "...)
+		out = append(out, status...)
+		out = append(out, "\r\nContent-Type: application/json\r\nRequest-Id: req_benchstub000000\r\nContent-Length: "...)
+		out = strconv.AppendInt(out, int64(len(answer)), 10)
+		out = append(out, "\r\n\r\n"...)
+		out = append(out, answer...)
+		if _, err := c.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+func (s *stub) answer(req *http.Request, body string) (status, answer string) {
+	path := strings.TrimSuffix(req.URL.Path, "/")
+	switch {
+	case req.Method == http.MethodPost && path == "/v1/charges":
+		return s.charge(req.Header.Get("Idempotency-Key"), body)
+	case req.Method == http.MethodGet && path == "/v1/charges":
+		return "200 OK", `{"object":"list","data":[],"has_more":false,"url":"/v1/charges"}`
+	case path == "/bench/stats":
+		s.mu.Lock()
+		keys := len(s.keys)
+		s.mu.Unlock()
+		return "200 OK", string(mustJSON(stubStats{s.posts.Load(), int64(keys), s.most.Load()}))
+	}
+	return "404 Not Found", `{"error":{"type":"invalid_request_error","message":"the stub knows no such route"}}`
+}
+
+func (s *stub) charge(key, body string) (status, answer string) {
+	form, err := url.ParseQuery(body)
+	if err != nil || key == "" {
+		return "400 Bad Request", `{"error":{"type":"invalid_request_error","message":"bad form or no key"}}`
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, key)
+	sum := h.Sum64()
+	s.posts.Add(1)
+	s.mu.Lock()
+	s.keys[sum] = struct{}{}
+	s.mu.Unlock()
+	s.wait(form.Get("description"))
+
+	amount, captured := form.Get("amount"), form.Get("capture")
+	if captured != "false" {
+		captured = "true"
+	}
+	taken := "0"
+	if captured == "true" {
+		taken = amount
+	}
+	metadata := map[string]string{}
+	for k, v := range form {
+		if name, ok := strings.CutPrefix(k, "metadata["); ok {
+			metadata[strings.TrimSuffix(name, "]")] = v[0]
+		}
+	}
+	return "200 OK", chargeTemplate.fill(map[string]string{
+		"id": fmt.Sprintf("ch_3Nw%020d", sum), "amount": amount, "amount_captured": taken, "captured": captured,
+		"created": strconv.FormatInt(time.Now().Unix(), 10), "currency": form.Get("currency"), "metadata": string(mustJSON(metadata)),
+	})
+}
+
+// wait takes the provider's time.
+func (s *stub) wait(description string) {
+	delay := s.delay
+	if _, asked, ok := strings.Cut(description, delayMark); ok {
+		if d, err := time.ParseDuration(asked); err == nil {
+			delay = d
+		}
+	}
+	if delay <= 0 {
+		return
+	}
+	n := s.inFlight.Add(1)
+	for m := s.most.Load(); n > m && !s.most.CompareAndSwap(m, n); m = s.most.Load() {
+	}
+	time.Sleep(delay)
+	s.inFlight.Add(-1)
+}
+
+// template is text with places, cut up once.
+type template []string
+
+var chargeTemplate = cutTemplate(stripeCharge)
+
+// cutTemplate leaves text at even places and names at odd ones.
+func cutTemplate(text string) template {
+	var t template
+	for _, part := range strings.Split(text, "{{") {
+		if name, rest, ok := strings.Cut(part, "}}"); ok {
+			t = append(t, name, rest)
+		} else {
+			t = append(t, part)
+		}
+	}
+	return t
+}
+
+func (t template) fill(values map[string]string) string {
+	var b strings.Builder
+	b.Grow(4096)
+	for i, part := range t {
+		if i%2 == 1 {
+			part = values[part]
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// readStubStats asks a running stub what it saw.
+func readStubStats(ctx context.Context, base string) (s stubStats, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/bench/stats", nil)
+	if err != nil {
+		return s, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	return s, json.NewDecoder(res.Body).Decode(&s)
+}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"paidonce/internal/devpg"
 )
 
 const (
@@ -31,9 +33,10 @@ const (
 
 // host is the server that this process's databases are on.
 type host struct {
-	admin *url.URL // a database to give orders from
-	token string   // this process's, in the names of its databases
-	count atomic.Int64
+	server *devpg.Server // ours, kept here so that its use, a lock on a file, lasts as long as this process; nil: we were given one
+	admin  *url.URL      // a database to give orders from
+	token  string        // this process's, in the names of its databases
+	count  atomic.Int64
 
 	// keeper is a connection that stays open as long as this process lives. It holds an advisory lock on each token that this
 	// process uses; a token that nobody holds belongs to a process that was killed, and what carries it may be dropped.
@@ -58,10 +61,7 @@ func shared(t testing.TB) *host {
 	oneHost.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		var admin string
-		if admin, oneHost.err = adminURL(ctx); oneHost.err == nil {
-			oneHost.h, oneHost.err = openHost(ctx, admin)
-		}
+		oneHost.h, oneHost.err = openHost(ctx, os.Getenv("TEST_DATABASE_URL"))
 	})
 	if oneHost.err != nil {
 		t.Fatalf("dbtest: %v", oneHost.err)
@@ -69,21 +69,22 @@ func shared(t testing.TB) *host {
 	return oneHost.h
 }
 
-func adminURL(ctx context.Context) (string, error) {
-	if given := os.Getenv("TEST_DATABASE_URL"); given != "" {
-		return given, nil
-	}
-	return sharedServer(ctx)
-}
-
 func openHost(ctx context.Context, admin string) (*host, error) {
-	u, err := url.Parse(admin)
-	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+	h := &host{}
+	var err error
+	if admin == "" {
+		if h.server, err = sharedServer(ctx); err != nil {
+			return nil, err
+		}
+		admin = h.server.URL("postgres")
+	}
+	h.admin, err = url.Parse(admin)
+	if err != nil || (h.admin.Scheme != "postgres" && h.admin.Scheme != "postgresql") {
 		return nil, errors.New("TEST_DATABASE_URL must have the form postgres://user:password@host:port/database")
 	}
 	random := make([]byte, 4) // two processes of one server hardly meet in 2^32
 	_, _ = rand.Read(random)  // never fails
-	h := &host{admin: u, token: hex.EncodeToString(random)}
+	h.token = hex.EncodeToString(random)
 	if h.keeper, err = pgx.Connect(ctx, admin); err != nil {
 		return nil, err
 	}

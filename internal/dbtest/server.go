@@ -42,12 +42,12 @@ func init() { //tidy:init the only hook that runs before the tests in every pack
 }
 
 // startReaper starts a reaper for the folder; it ends at once if there is one already.
-func startReaper(dir string, remove bool) error {
+func startReaper(ctx context.Context, dir string, remove bool) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(context.Background(), self)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), reapVariable+"="+dir)
 	if remove {
@@ -61,24 +61,20 @@ func startReaper(dir string, remove bool) error {
 	return nil
 }
 
-// sharedServer starts or adopts the server of all test processes of this checkout and returns its address.
-func sharedServer(ctx context.Context) (string, error) {
+// sharedServer starts or adopts the server of all test processes of this checkout.
+func sharedServer(ctx context.Context) (*devpg.Server, error) {
 	root, err := checkout()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	sum := sha256.Sum256([]byte(root))
 	dir := filepath.Join(os.TempDir(), "paidonce-test-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:])[:12])
 	srv, err := devpg.Start(ctx, devpg.Options{Dir: dir, Fast: true})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	usedServer = srv
-	return srv.URL("postgres"), startReaper(srv.Dir(), false)
+	return srv, startReaper(ctx, srv.Dir(), false)
 }
-
-// usedServer keeps the use of the shared server alive, which is a lock, until this process ends.
-var usedServer *devpg.Server
 
 // checkout returns the folder of this checkout's go.mod; tests run somewhere below it.
 func checkout() (string, error) {
@@ -110,7 +106,7 @@ type Server struct {
 func StartServer(t testing.TB) *Server {
 	t.Helper()
 	// Not t.TempDir: its parents are closed to the user that PostgreSQL runs as when we are root.
-	dir, err := os.MkdirTemp("", "paidonce-server-")
+	dir, err := os.MkdirTemp("", "paidonce-server-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
@@ -152,7 +148,7 @@ func (s *Server) Start() {
 	if s.srv != nil {
 		err = s.srv.Restart(ctx)
 	} else if s.srv, err = devpg.Start(ctx, devpg.Options{Dir: s.dir}); err == nil {
-		err = startReaper(s.srv.Dir(), true)
+		err = startReaper(ctx, s.srv.Dir(), true)
 	}
 	if err != nil {
 		s.t.Fatalf("dbtest: starting the server: %v", err)

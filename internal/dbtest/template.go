@@ -91,7 +91,7 @@ func migrationsHash() (string, error) {
 			return err
 		}
 		text, err := fs.ReadFile(db.Migrations, path)
-		fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
 		return err
 	})
 	// Sixteen hex digits: nobody chooses migrations to collide.

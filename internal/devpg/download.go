@@ -72,7 +72,7 @@ func fetch(ctx context.Context, scratch, unpack, repository string) error {
 	}
 	var said strings.Builder
 	cfg := embeddedpostgres.DefaultConfig().
-		Version(downloadVersion).Port(uint32(port)). //nolint:gosec // a port fits
+		Version(downloadVersion).Port(uint32(port)).
 		CachePath(cache).BinariesPath(unpack).
 		RuntimePath(filepath.Join(scratch, "runtime")).DataPath(filepath.Join(scratch, "data")).
 		Encoding("no-such-encoding").Logger(&said)
@@ -106,6 +106,6 @@ func openUp(root string) error {
 		if d.IsDir() || mode&0o100 != 0 {
 			mode |= 0o111
 		}
-		return os.Chmod(path, mode)
+		return os.Chmod(path, mode) //nolint:gosec // nobody else can write in this folder
 	})
 }

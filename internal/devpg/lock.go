@@ -32,7 +32,7 @@ func tryLock(path string, exclusive bool) (*fileLock, error) {
 		how = syscall.LOCK_EX
 	}
 	for {
-		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) //nolint:gosec // descriptors fit an int
+		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
@@ -65,6 +65,6 @@ func lock(ctx context.Context, path string, exclusive bool) (*fileLock, error) {
 // unlock lets go. It unlocks rather than only closes: a child that is being forked at this very moment holds a copy of the
 // descriptor, and would keep the lock until it execs.
 func (l *fileLock) unlock() {
-	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN) //nolint:gosec // descriptors fit an int
+	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN)
 	_ = l.f.Close()
 }

@@ -1,0 +1,109 @@
+# Everything a developer or a CI server runs. `make` alone lists the targets. Works with GNU make 3.81 (macOS) and newer.
+
+SHELL := /bin/sh
+
+# Generators and linter are pinned by tools/go.mod, a module of its own so that their hundreds of requirements stay out of the
+# server's. They are built into a folder named after what they are built from: a change of pins or of Go builds them anew.
+TOOLS := bin/tools/$(shell { go env GOVERSION; cat tools/go.mod; } | cksum | cut -d' ' -f1)
+
+# Longer than the slowest package needs with the race detector on two loaded cores, shorter than a CI server's own limit.
+TEST_TIMEOUT ?= 15m
+# For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
+FUZZ_TIME ?= 30s
+# Handed on by dev, bench and sim.
+ARGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: dev
+dev: build ## run everything on this machine: PostgreSQL, simulated provider, API, workers
+	@# Not `go run`: it does not hand SIGTERM on to the program. exec: the program is who gets the signals.
+	exec bin/paidonce dev $(ARGS)
+
+.PHONY: build
+build: ## build bin/paidonce
+	CGO_ENABLED=0 go build -trimpath -o bin/paidonce ./cmd/paidonce
+
+.PHONY: test
+test: ## run all tests, with the race detector where there is a C compiler
+	@if CGO_ENABLED=1 go build -race -o /dev/null runtime/cgo >/dev/null 2>&1; then \
+		echo "tests run with the race detector"; export CGO_ENABLED=1; race=-race; \
+	else \
+		echo "tests run WITHOUT the race detector: it needs a C compiler, and none works here"; race=; \
+	fi; \
+	go test $$race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: generate
+generate: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen ## write the generated code anew
+	$(TOOLS)/sqlc compile
+	rm -f db/*.sql.go # sqlc does not remove what it made of a query file that is gone
+	$(TOOLS)/sqlc generate
+	$(TOOLS)/oapi-codegen -config api/oapi-codegen.yaml openapi.yaml
+
+.PHONY: verify
+verify: verify-generated verify-format vet lint verify-modules ## check generated code, format, vet, linters, go.mod
+
+# Generates into a scratch folder and compares: nothing is touched, and uncommitted work does not matter.
+.PHONY: verify-generated
+verify-generated: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen
+	@tools="$$PWD/$(TOOLS)"; scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
+	mkdir "$$scratch/db" "$$scratch/api" && \
+	cp sqlc.yaml openapi.yaml "$$scratch" && cp -R db/query db/migrations "$$scratch/db" && \
+	cp api/oapi-codegen.yaml "$$scratch/api" && \
+	(cd "$$scratch" && "$$tools/sqlc" generate && "$$tools/oapi-codegen" -config api/oapi-codegen.yaml openapi.yaml) && \
+	{ (cd "$$scratch" && ls db/*.sql.go db/*.gen.go api/*.gen.go); ls db/*.sql.go db/*.gen.go api/*.gen.go; } | sort -u | { \
+		stale=0; \
+		while read -r file; do diff -u "$$file" "$$scratch/$$file" || stale=1; done; \
+		[ $$stale = 0 ] || { echo "generated code is stale: run make generate" >&2; exit 1; }; }
+
+.PHONY: verify-format
+verify-format:
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) && \
+	[ -z "$$unformatted" ] || { echo "not gofmt'ed:" $$unformatted >&2; exit 1; }
+
+.PHONY: vet
+vet: ## go vet
+	go vet ./...
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## golangci-lint
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: verify-modules
+verify-modules:
+	go mod tidy -diff
+	go mod verify
+
+# Without cgo, sqlc runs PostgreSQL's parser as WebAssembly: the same output, but no C compiler is needed, and it builds in
+# one minute instead of three.
+$(TOOLS)/sqlc:
+	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" github.com/sqlc-dev/sqlc/cmd/sqlc
+
+$(TOOLS)/oapi-codegen:
+	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+
+$(TOOLS)/golangci-lint:
+	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: bench
+bench: ## measure (ARGS for its options)
+	./bench/run $(ARGS)
+
+.PHONY: sim
+sim: ## run the simulation of crashes and lost answers for long (ARGS for its options)
+	go test -count=1 -run Sim -v -timeout 1h ./recovery $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZ_TIME
+	@grep -rlE --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			echo "$$name in $$(dirname "$$file")"; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## remove what was built; .paidonce/, the data of dev, stays
+	rm -rf bin

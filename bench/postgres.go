@@ -86,7 +86,7 @@ func (p *postgres) settings(ctx context.Context) (string, error) {
 }
 
 // prepareTemplate makes the database that cells are copied from. binary is the product's, or empty when it is not measured.
-func (p *postgres) prepareTemplate(ctx context.Context, binary string, preload int) error {
+func (p *postgres) prepareTemplate(ctx context.Context, binary string, preload, walFiles int) error {
 	url, err := p.server.EnsureDatabase(ctx, templateDB)
 	if err != nil {
 		return err
@@ -119,13 +119,13 @@ func (p *postgres) prepareTemplate(ctx context.Context, binary string, preload i
 	if _, err = db.Exec(ctx, "VACUUM ANALYZE"); err != nil {
 		return err
 	}
-	return p.growWAL(ctx)
+	return p.growWAL(ctx, walFiles)
 }
 
 // growWAL makes the server own some log files that it writes over and over, as one does that has run for a while. Making a
 // new one takes tens of ms, which would be the p99 of whoever is measured first.
-func (p *postgres) growWAL(ctx context.Context) error {
-	for range 16 {
+func (p *postgres) growWAL(ctx context.Context, files int) error {
+	for range files {
 		if _, err := p.admin.Exec(ctx, "SELECT pg_logical_emit_message(false, 'bench', repeat('x', 16000000))"); err != nil {
 			return err
 		}

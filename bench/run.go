@@ -103,7 +103,8 @@ func (b *bench) setUp(ctx context.Context) (err error) {
 	if b.pg, err = startPostgres(ctx, b.file("postgres"), said); err != nil {
 		return err
 	}
-	if err := b.pg.prepareTemplate(ctx, b.binary, b.cfg.Preload); err != nil {
+	walFiles := 3 + int(1.5*(b.cfg.Warmup+b.cfg.Measure).Seconds()) // of 16 MiB: what a cell of a fast machine writes
+	if err := b.pg.prepareTemplate(ctx, b.binary, b.cfg.Preload, walFiles); err != nil {
 		return err
 	}
 	settings, err := b.pg.settings(ctx)

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/accounts"
+	"paidonce/db"
+)
+
+func newAPIKeysCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "apikeys",
+		Short:   "Make, list and revoke API keys",
+		Example: "  paidonce apikeys create --account shop\n  paidonce apikeys list\n  paidonce apikeys revoke key_01J…",
+	}
+	c.AddCommand(newAPIKeysCreateCommand(), newAPIKeysListCommand(), newAPIKeysRevokeCommand())
+	return c
+}
+
+// withAccounts runs use with a store on DATABASE_URL.
+func withAccounts(ctx context.Context, use func(context.Context, *accounts.Store) error) error {
+	cfg, err := loadConfig(needDatabase)
+	if err != nil {
+		return err
+	}
+	pool, err := db.Open(cfg.DatabaseURL, 2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := db.Ready(ctx, pool); err != nil {
+		return err
+	}
+	return use(ctx, accounts.NewStore(pool))
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func newAPIKeysCreateCommand() *cobra.Command {
+	var account string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "create --account NAME",
+		Short: "Make an API key; it is shown once and never again",
+		Long: `Makes an API key for the account of that name; the account is made when it does not exist. Keys of one account share its
+idempotency keys, so a client may change its key between a request and its retry.`,
+		Example: "  paidonce apikeys create --account shop\n  paidonce apikeys create --account shop --json | jq -r .api_key",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if account == "" {
+				return usageError{fmt.Errorf("--account is required")}
+			}
+			return withAccounts(cmd.Context(), func(ctx context.Context, s *accounts.Store) error {
+				k, err := s.CreateKey(ctx, account)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), map[string]string{"account_id": k.AccountID, "account": k.AccountName, "api_key": k.Secret, "id": k.ID})
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "API key of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n", k.AccountName, k.AccountID, k.Secret, k.ID)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&account, "account", "", "name of the account (required)")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"account_id","account","api_key","id"}`)
+	return c
+}
+
+func newAPIKeysListCommand() *cobra.Command {
+	var account string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List API keys; of each only its last characters",
+		Example: "  paidonce apikeys list --account shop",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withAccounts(cmd.Context(), func(ctx context.Context, s *accounts.Store) error {
+				keys, err := s.Keys(ctx, account)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), keysJSON(keys))
+				}
+				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "ID\tACCOUNT\tKEY\tCREATED\tREVOKED")
+				for _, k := range keys {
+					revoked := "-"
+					if k.RevokedAt != nil {
+						revoked = k.RevokedAt.UTC().Format(time.RFC3339)
+					}
+					fmt.Fprintf(w, "%s\t%s\tsk_…%s\t%s\t%s\n", k.ID, k.Account, k.Hint, k.CreatedAt.UTC().Format(time.RFC3339), revoked)
+				}
+				return w.Flush()
+			})
+		},
+	}
+	c.Flags().StringVar(&account, "account", "", "only of the account of this name")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return c
+}
+
+type keyJSON struct {
+	ID        string  `json:"id"`
+	AccountID string  `json:"account_id"`
+	Account   string  `json:"account"`
+	Hint      string  `json:"hint"`
+	CreatedAt string  `json:"created_at"`
+	RevokedAt *string `json:"revoked_at"`
+}
+
+func keysJSON(keys []accounts.Key) []keyJSON {
+	list := make([]keyJSON, 0, len(keys))
+	for _, k := range keys {
+		j := keyJSON{ID: k.ID, AccountID: k.AccountID, Account: k.Account, Hint: k.Hint, CreatedAt: k.CreatedAt.UTC().Format(time.RFC3339)}
+		if k.RevokedAt != nil {
+			at := k.RevokedAt.UTC().Format(time.RFC3339)
+			j.RevokedAt = &at
+		}
+		list = append(list, j)
+	}
+	return list
+}
+
+func newAPIKeysRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Refuse an API key from now on",
+		Example: "  paidonce apikeys revoke key_01J…",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withAccounts(cmd.Context(), func(ctx context.Context, s *accounts.Store) error {
+				if err := s.Revoke(ctx, args[0]); err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), "revoked", args[0])
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"paidonce/accounts"
+	"paidonce/charges"
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider/stripe"
+)
+
+// app is what serve, dev and reconcile have in common: everything but the network.
+type app struct {
+	cfg      *config
+	log      *slog.Logger
+	pool     *pgxpool.Pool
+	accounts *accounts.Store
+	engine   *idemkeys.Engine
+	charges  *charges.Service
+}
+
+// newApp wires the product together, in reading order. It needs a database with a current schema.
+func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err error) {
+	pool, err := db.Open(cfg.DatabaseURL, int32(cfg.DBMaxConns)) //nolint:gosec // at most 1000
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			pool.Close()
+		}
+	}()
+	if err := db.Ready(ctx, pool); err != nil {
+		return nil, err
+	}
+	installation := cfg.Instance
+	if installation == "" {
+		if installation, err = db.New().InstallationTag(ctx, pool); err != nil {
+			return nil, fmt.Errorf("the installation's tag: %w", err)
+		}
+	}
+	psp, err := stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Timeout: cfg.ProviderTimeout})
+	if err != nil {
+		return nil, fmt.Errorf("the provider: %w", err)
+	}
+	chargesConfig := cfg.charges(installation)
+	store := charges.NewStore(pool, cfg.KeyTTL)
+	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Phases{
+		charges.KindCreate: charges.Phases(psp, store, chargesConfig),
+	})
+	return &app{
+		cfg: cfg, log: log, pool: pool, accounts: accounts.NewStore(pool), engine: engine,
+		charges: charges.NewService(store, engine, chargesConfig),
+	}, nil
+}
+
+// close ends what runs and gives the connections back.
+func (a *app) close() {
+	a.engine.Drain()
+	a.pool.Close()
+}

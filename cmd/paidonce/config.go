@@ -1,0 +1,238 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/dustin/go-humanize"
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/charges"
+	"paidonce/idemkeys"
+)
+
+// config is the environment. README.md and the table in docs/ describe each name.
+type config struct {
+	DatabaseURL string `env:"DATABASE_URL"`
+
+	StripeAPIKey  string `env:"STRIPE_API_KEY"`
+	StripeAPIBase string `env:"STRIPE_API_BASE"       envDefault:"https://api.stripe.com"`
+
+	Listen            string        `env:"PAIDONCE_LISTEN"              envDefault:"127.0.0.1:8080"`
+	Workers           string        `env:"PAIDONCE_WORKERS"             envDefault:"relay,inbox"`
+	DBMaxConns        int           `env:"PAIDONCE_DB_MAX_CONNS"`
+	ProviderTimeout   time.Duration `env:"PAIDONCE_PROVIDER_TIMEOUT"    envDefault:"20s"`
+	StaleAfter        time.Duration `env:"PAIDONCE_STALE_AFTER"         envDefault:"90s"`
+	KeyTTL            time.Duration `env:"PAIDONCE_KEY_TTL"             envDefault:"24h"`
+	ProviderKeyWindow time.Duration `env:"PAIDONCE_PROVIDER_KEY_WINDOW" envDefault:"23h"`
+	LookupMisses      int           `env:"PAIDONCE_LOOKUP_MISSES"       envDefault:"3"`
+	LookupSpan        time.Duration `env:"PAIDONCE_LOOKUP_SPAN"         envDefault:"2m"`
+	Instance          string        `env:"PAIDONCE_INSTANCE"`
+	MaxBody           string        `env:"PAIDONCE_MAX_BODY"            envDefault:"1MiB"`
+	RateLimit         string        `env:"PAIDONCE_RATE_LIMIT"          envDefault:"off"`
+	LogLevel          string        `env:"PAIDONCE_LOG_LEVEL"           envDefault:"info"`
+	LogFormat         string        `env:"PAIDONCE_LOG_FORMAT"`
+
+	workers    []string
+	maxBody    int64
+	ratePerSec float64 // 0: off
+	logLevel   slog.Level
+	jsonLog    bool
+}
+
+// need says what a command cannot do without.
+type need int
+
+const (
+	needDatabase need = 1 << iota
+	needProvider
+)
+
+var workerNames = []string{"relay", "inbox", "reconcile", "sweep"}
+
+// loadConfig reads the environment and tells all its problems at once, each with the name and what would be right.
+func loadConfig(needs need) (*config, error) {
+	var c config
+	var problems []error
+	if err := env.ParseWithOptions(&c, env.Options{Environment: nonEmpty(os.Environ())}); err != nil {
+		problems = append(problems, parseProblems(err)...)
+	}
+	bad := func(name, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
+	}
+	c.checkConnections(needs, bad)
+	c.checkTimes(bad)
+	c.checkRest(bad)
+	if len(problems) > 0 {
+		lines := []string{"the configuration is not right:"}
+		for _, p := range problems {
+			lines = append(lines, "  "+p.Error())
+		}
+		return nil, errors.New(strings.Join(lines, "\n"))
+	}
+	return &c, nil
+}
+
+// nonEmpty treats NAME= as not set, as container files write it.
+func nonEmpty(environ []string) map[string]string {
+	m := map[string]string{}
+	for _, line := range environ {
+		if name, value, _ := strings.Cut(line, "="); value != "" {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+// parseProblems turns the library's errors into ours: the variable's name, without its value, which may be secret.
+func parseProblems(err error) []error {
+	wants := map[string]string{
+		"DBMaxConns": "PAIDONCE_DB_MAX_CONNS: must be a whole number of connections, such as 16", "LookupMisses": "PAIDONCE_LOOKUP_MISSES: must be a whole number, such as 3",
+		"ProviderTimeout": "PAIDONCE_PROVIDER_TIMEOUT: must be a duration, such as 20s", "StaleAfter": "PAIDONCE_STALE_AFTER: must be a duration, such as 90s",
+		"KeyTTL": "PAIDONCE_KEY_TTL: must be a duration, such as 24h", "ProviderKeyWindow": "PAIDONCE_PROVIDER_KEY_WINDOW: must be a duration, such as 23h",
+		"LookupSpan": "PAIDONCE_LOOKUP_SPAN: must be a duration, such as 2m",
+	}
+	var all env.AggregateError
+	if !errors.As(err, &all) {
+		return []error{err}
+	}
+	var problems []error
+	for _, one := range all.Errors {
+		var parse env.ParseError
+		if errors.As(one, &parse) && wants[parse.Name] != "" {
+			problems = append(problems, errors.New(wants[parse.Name]))
+			continue
+		}
+		problems = append(problems, one)
+	}
+	return problems
+}
+
+type reporter func(name, format string, args ...any)
+
+func (c *config) checkConnections(needs need, bad reporter) {
+	if needs&needDatabase != 0 {
+		if c.DatabaseURL == "" {
+			bad("DATABASE_URL", "is required, such as postgres://user:password@host:5432/paidonce")
+		} else if _, err := pgx.ParseConfig(c.DatabaseURL); err != nil {
+			bad("DATABASE_URL", "is not a PostgreSQL url such as postgres://user:password@host:5432/paidonce") // without err: it may quote the password
+		}
+	}
+	if needs&needProvider != 0 && c.StripeAPIKey == "" {
+		bad("STRIPE_API_KEY", "is required, such as sk_test_…; `paidonce dev` needs none")
+	}
+	if u, err := url.Parse(c.StripeAPIBase); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		bad("STRIPE_API_BASE", "must be an http or https url without user or password, such as https://api.stripe.com")
+	}
+	if host, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" || (host != "" && strings.ContainsAny(host, " /")) {
+		bad("PAIDONCE_LISTEN", "must be host:port, such as 127.0.0.1:8080 or :8080")
+	} else if p, err := strconv.Atoi(port); err != nil || p < 0 || p > math.MaxUint16 {
+		bad("PAIDONCE_LISTEN", "the port must be a number up to 65535")
+	}
+	switch {
+	case c.DBMaxConns == 0:
+		// Four a core keep the database's cores busy while others wait for the disk; eight, so that a small machine's reads do not
+		// queue behind its two committers.
+		c.DBMaxConns = max(4*runtime.NumCPU(), 8)
+	case c.DBMaxConns < 2 || c.DBMaxConns > 1000:
+		bad("PAIDONCE_DB_MAX_CONNS", "must be 2 to 1000")
+	}
+}
+
+func (c *config) checkTimes(bad reporter) {
+	positive := func(name string, d time.Duration) {
+		if d <= 0 {
+			bad(name, "must be longer than 0")
+		}
+	}
+	positive("PAIDONCE_PROVIDER_TIMEOUT", c.ProviderTimeout)
+	positive("PAIDONCE_STALE_AFTER", c.StaleAfter)
+	positive("PAIDONCE_KEY_TTL", c.KeyTTL)
+	positive("PAIDONCE_PROVIDER_KEY_WINDOW", c.ProviderKeyWindow)
+	if c.LookupSpan < 0 {
+		bad("PAIDONCE_LOOKUP_SPAN", "must not be negative")
+	}
+	if c.LookupMisses < 1 || c.LookupMisses > 100 {
+		bad("PAIDONCE_LOOKUP_MISSES", "must be 1 to 100")
+	}
+	if c.ProviderTimeout > 0 && c.StaleAfter > 0 {
+		if err := c.engine().Check(); err != nil {
+			bad("PAIDONCE_STALE_AFTER", "%s", strings.TrimPrefix(err.Error(), "PAIDONCE_STALE_AFTER="))
+		}
+	}
+}
+
+var instanceTag = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+func (c *config) checkRest(bad reporter) {
+	if c.Instance != "" && !instanceTag.MatchString(c.Instance) {
+		bad("PAIDONCE_INSTANCE", "must have 1 to 64 letters, digits, dots, dashes or underscores")
+	}
+	if n, err := humanize.ParseBytes(c.MaxBody); err != nil || n < 1024 || n > 64<<20 {
+		bad("PAIDONCE_MAX_BODY", "must be a size from 1KiB to 64MiB, such as 1MiB")
+	} else {
+		c.maxBody = int64(n)
+	}
+	if c.RateLimit != "off" {
+		r, err := strconv.ParseFloat(c.RateLimit, 64)
+		if err != nil || !(r > 0 && r <= 1e6) {
+			bad("PAIDONCE_RATE_LIMIT", "must be off, or requests a second for each account, such as 100")
+		}
+		c.ratePerSec = r
+	}
+	for _, w := range strings.Split(c.Workers, ",") {
+		switch w = strings.TrimSpace(w); {
+		case w == "none" && c.Workers == "none":
+		case slices.Contains(workerNames, w):
+			c.workers = append(c.workers, w)
+		default:
+			bad("PAIDONCE_WORKERS", "knows no %q; any of %s, with commas, or none", w, strings.Join(workerNames, ", "))
+		}
+	}
+	if err := c.logLevel.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		bad("PAIDONCE_LOG_LEVEL", "must be debug, info, warn or error")
+	}
+	switch c.LogFormat {
+	case "json", "":
+		c.jsonLog = c.LogFormat == "json" || !isTerminal(os.Stderr)
+	case "text":
+	default:
+		bad("PAIDONCE_LOG_FORMAT", "must be text or json")
+	}
+}
+
+func (c *config) engine() idemkeys.Config {
+	return idemkeys.Config{StaleAfter: c.StaleAfter, ProviderTimeout: c.ProviderTimeout, KeyWindow: c.ProviderKeyWindow, LookupSpan: c.LookupSpan}
+}
+
+func (c *config) charges(installation string) charges.Config {
+	return charges.Config{
+		Installation: installation, LookupMisses: c.LookupMisses,
+		Livemode: strings.Contains(c.StripeAPIKey, "_live_"), // sk_live_… and rk_live_… move real money
+	}
+}
+
+func (c *config) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.logLevel}
+	if c.jsonLog {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

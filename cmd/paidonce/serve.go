@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/api"
+	"paidonce/db"
+	"paidonce/recovery"
+)
+
+const (
+	// A client that does not get its header across within this time is not sending a charge.
+	readHeaderTimeout = 10 * time.Second
+	// A body of at most a megabyte or so, over a slow line.
+	readTimeout = 30 * time.Second
+	// Longer than common proxies keep idle connections, so that the proxy closes first and no request meets a closing connection.
+	idleTimeout = 75 * time.Second
+	// Request headers beyond this are not ours.
+	maxHeaderBytes = 32 << 10
+	// The reconcile worker of serve looks this often: an operation is found within half a minute of its time.
+	reconcileEvery = 15 * time.Second
+)
+
+func newServeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API, with the background workers named in PAIDONCE_WORKERS",
+		Long: `Serves the API on PAIDONCE_LISTEN and runs the workers named in PAIDONCE_WORKERS. On SIGTERM or SIGINT nothing new is
+accepted, what runs ends with its answer, and the process exits; a second signal exits at once.`,
+		Example: "  DATABASE_URL=postgres://… STRIPE_API_KEY=sk_test_… paidonce serve\n  PAIDONCE_WORKERS=none PAIDONCE_LISTEN=:8080 paidonce serve",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(needDatabase | needProvider)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), cfg, cfg.logger(), nil)
+		},
+	}
+}
+
+// serve runs the API and its workers until ctx ends, then drains. started is told the address once requests are accepted.
+func serve(ctx context.Context, cfg *config, log *slog.Logger, started func(addr string)) error {
+	a, err := newApp(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if err := db.CheckDurability(ctx, a.pool); err != nil {
+		return err
+	}
+	handler, err := api.New(api.Config{
+		Charges: a.charges, Engine: a.engine, Accounts: a.accounts, Log: log,
+		MaxBody: cfg.maxBody, RateLimit: cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("PAIDONCE_LISTEN: %w", err)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	stopWorkers := a.startWorkers(ctx)
+	defer stopWorkers()
+	log.Info("serving", "address", listener.Addr().String(), "workers", cfg.workers, "livemode", cfg.charges("").Livemode)
+	if started != nil {
+		started(listener.Addr().String())
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("shutting down: nothing new is accepted, what runs ends with its answer")
+	handler.SetDraining()
+	// An operation runs for RunLimit at most, so this is enough for each to end with its answer.
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.engine().RunLimit()+readTimeout)
+	defer cancel()
+	if err := server.Shutdown(shutdown); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		log.Warn("some connections did not end", "cause", err)
+	}
+	return nil
+}
+
+// startWorkers runs the workers that the configuration names; stop waits for them.
+func (a *app) startWorkers(ctx context.Context) (stop func()) {
+	done := make(chan struct{})
+	if !slices.Contains(a.cfg.workers, "reconcile") {
+		close(done)
+		return func() {}
+	}
+	go func() {
+		defer close(done)
+		recovery.Work(ctx, a.engine, reconcileEvery, a.log)
+	}()
+	return func() { <-done }
+}

@@ -1,0 +1,103 @@
+// Package api is the HTTP edge: it authenticates, decodes, asks the domain, and writes answers.
+//
+// Read operations.go first: what is checked before an operation, in which order. errors.go is the table of everything that is not a
+// success, charges.go shows a request from end to end. openapi.gen.go is generated from openapi.yaml.
+//
+// Whatever is refused here has not spent its idempotency key: the key is claimed by the domain, after all of these checks.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/labstack/echo/v4"
+
+	"paidonce/charges"
+	"paidonce/idemkeys"
+)
+
+// Charges is what the edge asks of charges; *charges.Service is the one in production, and tests of the edge alone have their own, to
+// see every error.
+type Charges interface {
+	// Create makes a charge once for the request's key. Errors: those of [idemkeys.Engine.Do].
+	Create(ctx context.Context, r idemkeys.Request, p charges.Params) (idemkeys.Result, error)
+	// Get returns a charge as it is now. Errors: [charges.ErrNotFound], or the database's.
+	Get(ctx context.Context, accountID, id string) (charges.Charge, error)
+	// List returns a page of charges. Errors: [charges.ErrNotFound] for an unknown cursor, or the database's.
+	List(ctx context.Context, accountID string, f charges.Filter) (charges.Page, error)
+}
+
+// Keys is what the edge asks of idempotency keys; *idemkeys.Engine is the one in production.
+type Keys interface {
+	// Lookup tells what became of a key. Errors: [idemkeys.ErrNotFound], or the database's.
+	Lookup(ctx context.Context, accountID, key string) (idemkeys.KeyInfo, error)
+}
+
+// Config is what a server is made of.
+type Config struct {
+	Charges  Charges
+	Keys     Keys
+	Accounts Authenticator
+	// Ready tells why requests should not be sent here: the database is not reachable, or its schema is not the one of this binary.
+	Ready func(context.Context) error
+	Log   *slog.Logger
+	// MaxBody is the largest body, in bytes; 0 means DefaultMaxBody.
+	MaxBody int64
+	// RateLimit is how many requests a second each account may make; 0 means no limit.
+	RateLimit float64
+}
+
+// Server is the HTTP API as an http.Handler. Safe for concurrent use.
+type Server struct {
+	cfg      Config
+	echo     *echo.Echo
+	limiter  *limiter
+	draining atomic.Bool
+}
+
+var _ ServerInterface = (*Server)(nil)
+
+// New returns a server. Errors name what the configuration lacks, all at once.
+func New(cfg Config) (*Server, error) {
+	var missing []error
+	for name, absent := range map[string]bool{
+		"Charges": cfg.Charges == nil, "Keys": cfg.Keys == nil, "Accounts": cfg.Accounts == nil, "Ready": cfg.Ready == nil, "Log": cfg.Log == nil,
+	} {
+		if absent {
+			missing = append(missing, errors.New("api: Config."+name+" is missing"))
+		}
+	}
+	if cfg.MaxBody < 0 || cfg.RateLimit < 0 {
+		missing = append(missing, errors.New("api: Config.MaxBody and Config.RateLimit must not be negative"))
+	}
+	if err := errors.Join(missing...); err != nil {
+		return nil, err
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = DefaultMaxBody
+	}
+	s := &Server{cfg: cfg, echo: echo.New(), limiter: newLimiter(cfg.RateLimit)}
+	s.echo.HideBanner, s.echo.HidePort = true, true
+	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c, err) }
+	s.echo.Pre(s.exchange)
+	RegisterHandlersWithOptions(headToo{s.echo}, s, RegisterHandlersOptions{OperationMiddlewares: s.guards()})
+	return s, nil
+}
+
+// headToo answers HEAD wherever GET is answered; net/http leaves the body out.
+type headToo struct{ *echo.Echo }
+
+// GET registers both methods.
+func (h headToo) GET(path string, handle echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
+	h.Echo.HEAD(path, handle, m...)
+	return h.Echo.GET(path, handle, m...)
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// Drain refuses what comes from now on with 503, and tells load balancers so. What runs already is not disturbed.
+func (s *Server) Drain() { s.draining.Store(true) }

@@ -1,0 +1,130 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// decodeForm reads application/x-www-form-urlencoded by the table; queries are read by it as well. malformed is the fault of what cannot be
+// taken apart. Each pair is name=value, or name[member]=value as Stripe's libraries write it; `metadata=` is no pairs at all. Percent-encoding
+// must be whole, semicolons must be encoded, and a name must not come twice. What is not encoded stands for itself.
+func decodeForm(form string, s shape, malformed fault) (*parameters, *apiError) {
+	p := newParameters(s)
+	if form == "" {
+		return p, nil
+	}
+	if strings.IndexByte(form, ';') >= 0 {
+		return nil, malformed.of("", "Semicolons must be percent-encoded (%%3B).")
+	}
+	for more := true; more; {
+		var pair string
+		pair, form, more = strings.Cut(form, "&")
+		rawName, rawValue, found := strings.Cut(pair, "=")
+		name, ok := unescape(rawName)
+		if !ok || name == "" || !found {
+			return nil, malformed.of("", "Each parameter must be name=value, percent-encoded, in UTF-8.")
+		}
+		val, ok := unescape(rawValue)
+		if !ok {
+			return nil, invalidParameter(name, "The value of %s must be percent-encoded UTF-8.", shown(name))
+		}
+		if e := p.addPair(name, val); e != nil {
+			return nil, e
+		}
+	}
+	return p, nil
+}
+
+func (p *parameters) addPair(name, val string) *apiError {
+	base, rest, nested := strings.Cut(name, "[")
+	i := p.index(base)
+	if i < 0 {
+		return unknownParameter(p.shape, name)
+	}
+	f := &p.shape[i]
+	if !nested {
+		v, _, e := p.open(base)
+		if e != nil {
+			return e
+		}
+		return v.setForm(f, val)
+	}
+	inner, closed := strings.CutSuffix(rest, "]")
+	switch {
+	case f.kind != pairs && f.kind != bounds:
+		return unknownParameter(p.shape, name)
+	case !closed || inner == "" || strings.ContainsAny(inner, "[]"):
+		return invalidParameter(name, "%s must be written %s[name].", shown(name), f.name)
+	}
+	v := &p.values[i]
+	if p.given[i] && len(v.members) == 0 {
+		return duplicateParameter(f.name) // metadata= and metadata[a]=1
+	}
+	p.given[i], v.kind = true, f.kind
+	return v.setMember(p.shape, f, inner, val)
+}
+
+func (v *value) setForm(f *field, s string) *apiError {
+	switch f.kind {
+	case text:
+		return v.setText(f.name, s)
+	case integer:
+		return v.setInteger(f.name, s)
+	case boolean:
+		if s != "true" && s != "false" {
+			return invalidParameter(f.name, "%s must be true or false.", f.name)
+		}
+		v.boolean = s == "true"
+		return nil
+	case pairs:
+		if s != "" {
+			return invalidParameter(f.name, "%s must be written %s[name]=value.", f.name, f.name)
+		}
+		return nil
+	default:
+		return invalidParameter(f.name, "%s must be written %s[%s].", f.name, f.name, strings.Join(f.members, "], "+f.name+"["))
+	}
+}
+
+func (v *value) setMember(s shape, f *field, name, val string) *apiError {
+	full := memberName(f.name, name)
+	m := member{name: name, text: val}
+	if e := checkText(f.name, name); e != nil {
+		return e
+	}
+	if e := checkText(full, val); e != nil {
+		return e
+	}
+	if f.kind == bounds {
+		if !slices.Contains(f.members, name) {
+			return unknownParameter(s, full)
+		}
+		n, ok := parseInteger(val)
+		if !ok {
+			return faultParameterInteger.of(full, "%s must be a plain integer, such as 1764403200.", full)
+		}
+		m.text, m.integer = "", n
+	}
+	return v.addMember(f, m)
+}
+
+// unescape undoes percent-encoding and plus signs. It reports false for a broken escape and for what is not UTF-8.
+func unescape(s string) (string, bool) {
+	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
+		return s, utf8.ValidString(s)
+	}
+	s, err := url.QueryUnescape(s)
+	return s, err == nil && utf8.ValidString(s)
+}
+
+// canonicalQuery is the query for fingerprints: its pairs in sorted order, as they were sent.
+func canonicalQuery(raw string) string {
+	if strings.IndexByte(raw, '&') < 0 {
+		return raw
+	}
+	pairs := strings.Split(raw, "&")
+	slices.Sort(pairs)
+	return strings.Join(pairs, "&")
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"paidonce/idemkeys"
+)
+
+// GetIdempotencyKey tells an account what became of one of its keys.
+func (s *Server) GetIdempotencyKey(c echo.Context, key string) error {
+	missing := faultResourceMissing.of("key", "There is no such idempotency key.")
+	for i := range len(key) {
+		if key[i] < ' ' || key[i] > '~' {
+			return missing // such a key is never taken
+		}
+	}
+	ctx, cancel := detached(c)
+	defer cancel()
+	k, err := s.cfg.Keys.Lookup(ctx, exchangeOf(c).identity.AccountID, key)
+	switch {
+	case errors.Is(err, idemkeys.ErrNotFound):
+		return missing
+	case err != nil:
+		return faultUnavailable.because(err)
+	}
+	exchangeOf(c).operation = k.OperationID
+	shown := IdempotencyKey{
+		Object: IdempotencyKeyObjectIdempotencyKey, Key: k.Key, Status: IdempotencyKeyStatus(k.Status), RecoveryPoint: string(k.Point),
+		Attempts: k.Attempts, Operation: k.OperationID, Resource: k.ResourceID, Parked: k.Parked, OriginalRequest: k.OriginalRequest,
+		Created: k.CreatedAt.Unix(),
+	}
+	if k.ResponseCode != 0 {
+		shown.ResponseCode = &k.ResponseCode
+	}
+	if k.ExpiresAt != nil {
+		expires := k.ExpiresAt.Unix()
+		shown.ExpiresAt = &expires
+	}
+	writeBody(c, http.StatusOK, idemkeys.Render(shown))
+	return nil
+}

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"paidonce/idemkeys"
+)
+
+const (
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
+)
+
+// readTimeout bounds what is asked of the database outside of the engine, which has its own limits. Such reads take milliseconds; one that
+// takes this long means that the database is in trouble.
+const readTimeout = 5 * time.Second
+
+// operation is what is checked before an operation of openapi.yaml is run.
+type operation struct {
+	public bool   // no API key
+	keyed  bool   // an idempotency key is required, and its claim checks the API key again
+	param  string // the parameter in the path, its last segment
+	query  shape  // what the query may contain; a keyed operation does not read it, the fingerprint does
+}
+
+// operations has every operation of openapi.yaml, by its id; a test compares them.
+func operations() map[string]operation {
+	return map[string]operation{
+		"createCharge":      {keyed: true},
+		"listCharges":       {query: listShape},
+		"getCharge":         {param: "id"},
+		"getIdempotencyKey": {param: "key"},
+		"getHealth":         {public: true},
+		"getReadiness":      {public: true},
+	}
+}
+
+func (s *Server) guards() map[string][]echo.MiddlewareFunc {
+	guards := map[string][]echo.MiddlewareFunc{}
+	for id, op := range operations() {
+		guards[id] = []echo.MiddlewareFunc{s.guard(op)}
+	}
+	return guards
+}
+
+// guard checks, in this order: API key, rate limit, then what can be said about path, query and idempotency key without the body. What it
+// lets pass, the generated wrapper can read.
+func (s *Server) guard(op operation) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		if op.public {
+			return next
+		}
+		return func(c echo.Context) error {
+			x := exchangeOf(c)
+			if e := s.authenticate(c, x, op); e != nil {
+				return e
+			}
+			if wait := s.limiter.take(x.identity.AccountID, time.Now()); wait > 0 {
+				return faultRateLimited.after(wait).because(nil)
+			}
+			check := checkRead
+			if op.keyed {
+				check = checkKeyed
+			}
+			if e := check(c, x, op); e != nil {
+				return e
+			}
+			return next(c)
+		}
+	}
+}
+
+// authenticate asks the database whose key it is, except where the claim does so in its own statement.
+func (s *Server) authenticate(c echo.Context, x *exchange, op operation) *apiError {
+	key, e := presentedKey(c.Request().Header["Authorization"])
+	if e != nil {
+		return e
+	}
+	ask := s.cfg.Accounts.Authenticate
+	if op.keyed {
+		ask = s.cfg.Accounts.Cached
+	}
+	ctx, cancel := detached(c)
+	defer cancel()
+	identity, err := ask(ctx, key)
+	if err != nil {
+		return fromAuthenticator(err)
+	}
+	x.identity, x.apiKey = identity, key
+	return nil
+}
+
+// detached is a context for reads. A client that hangs up must not cancel them: cancelling closes the database connection, and many
+// hang-ups at once would cause as many new connections.
+func detached(c echo.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), readTimeout)
+}
+
+// checkKeyed reads the idempotency key. From here on answers name it.
+func checkKeyed(c echo.Context, x *exchange, _ operation) *apiError {
+	h := c.Request().Header
+	key, err := idemkeys.ParseKey(h["Idempotency-Key"])
+	switch {
+	case errors.Is(err, idemkeys.ErrKeyMissing):
+		return faultKeyMissing.because(nil)
+	case err != nil:
+		return faultKeyInvalid.because(nil)
+	}
+	x.key = key
+	c.Response().Header()["Idempotency-Key"] = []string{key}
+	if lines := h["Prefer"]; len(lines) > 1 {
+		h["Prefer"] = []string{strings.Join(lines, ", ")} // the same by RFC 9110; the wrapper takes one line only
+	}
+	return nil
+}
+
+// checkRead looks at the path's parameter and at the query of a GET.
+func checkRead(c echo.Context, _ *exchange, op operation) *apiError {
+	u := c.Request().URL
+	if op.param != "" {
+		id, ok := lastSegment(u)
+		if !ok {
+			return faultResourceMissing.of(op.param, "There is no such thing.")
+		}
+		if u.RawPath != "" {
+			id = url.PathEscape(id) // the wrapper unescapes it if, and only if, there is a raw path
+		}
+		c.SetParamValues(id)
+	}
+	_, e := decodeForm(u.RawQuery, op.query, faultQueryMalformed)
+	return e
+}
+
+// pathParamMax is the longest parameter in a path: that of an idempotency key. Ids are shorter.
+const pathParamMax = idemkeys.KeyMax
+
+// lastSegment is the last segment of a path, unescaped once. The database would refuse NUL and invalid UTF-8: nothing has such a name.
+func lastSegment(u *url.URL) (string, bool) {
+	path := u.EscapedPath()
+	s, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
+	return s, err == nil && s != "" && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+}
+
+// GetHealth tells that the process is alive.
+func (s *Server) GetHealth(c echo.Context) error {
+	writeBody(c, http.StatusOK, idemkeys.Render(Health{Status: Ok}))
+	return nil
+}
+
+// GetReadiness tells whether requests should be sent here.
+func (s *Server) GetReadiness(c echo.Context) error {
+	if s.draining.Load() {
+		return faultShuttingDown.because(nil)
+	}
+	ctx, cancel := detached(c)
+	defer cancel()
+	if err := s.cfg.Ready(ctx); err != nil {
+		return faultUnavailable.because(err)
+	}
+	return s.GetHealth(c)
+}

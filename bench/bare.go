@@ -134,7 +134,7 @@ func (s *bareServer) create(c echo.Context) error {
 // claimed makes commit 1 and returns the values that commit 2 needs again.
 func (s *bareServer) claimed(ctx context.Context, key, id string, r chargeRequest) (map[string]any, error) {
 	params, err := json.Marshal(frozen{
-		IdempotencyKey: "po_" + id, Tags: map[string]string{"operation": "op_" + id, "installation": "bench"},
+		IdempotencyKey: "po_" + id, Tags: map[string]string{"operation": "op_" + id, "installation": benchInstallation},
 		Amount: r.Amount, Currency: r.Currency, Source: r.Source, Capture: true, Description: r.Description, Metadata: r.Metadata,
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *bareServer) claimed(ctx context.Context, key, id string, r chargeReques
 func (s *bareServer) call(ctx context.Context, id string, r chargeRequest) (p providerCharge, err error) {
 	form := url.Values{"amount": {strconv.FormatInt(r.Amount, 10)}, "currency": {r.Currency}, "source": {r.Source},
 		"capture": {"true"}, "description": {r.Description},
-		"metadata[paidonce_operation]": {"op_" + id}, "metadata[paidonce_installation]": {"bench"}}
+		"metadata[paidonce_operation]": {"op_" + id}, "metadata[paidonce_installation]": {benchInstallation}}
 	for k, v := range r.Metadata {
 		form.Set("metadata["+k+"]", v)
 	}
@@ -201,7 +201,7 @@ func (s *bareServer) settled(ctx context.Context, v map[string]any, p providerCh
 	if err != nil {
 		return nil, err
 	}
-	payload, err := json.Marshal(event{ID: eventID, Object: "event", Created: created, Type: "charge.succeeded", Data: eventData{body}})
+	payload, err := json.Marshal(newEvent(eventID, created, body))
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ type cell struct {
 	System  System        `json:"system"`
 	Kind    string        `json:"kind"` // charges, replay, storm, calm (what the storm is compared with), inflight
 	Clients int           `json:"clients"`
-	Delay   time.Duration `json:"delay"`
+	Delay   time.Duration `json:"delay_ns"`
 	Round   int           `json:"round"`
 }
 
@@ -40,6 +40,9 @@ type result struct {
 	PeakMemory  int64   `json:"server_peak_bytes"`
 	InFlight    int64   `json:"most_in_flight"` // at a provider that takes its time
 	Charges     int64   `json:"charges"`        // made in all, warm-up included; checked against three counts
+	Params      float64 `json:"stored_params_bytes"`
+	Answer      float64 `json:"stored_answer_bytes"`
+	Event       float64 `json:"stored_event_bytes"`
 }
 
 func (r result) cpu() float64 { return r.CPUServer + r.CPUPostgres + r.CPUStub + r.CPUDriver }
@@ -121,17 +124,23 @@ func (b *bench) runServer(ctx context.Context, c cell, name, url string) (result
 	}
 	s.server.stop() // so that nothing is under way when the rows are counted
 	r.Charges, r.InFlight = int64(charges), stats.MostInFlight
-	return r, b.audit(ctx, name, r.Charges, stats)
+	rows, err := b.count(ctx, name, &r)
+	if err != nil {
+		return r, err
+	}
+	return r, audit(rows, r.Charges, stats)
+}
+
+// count reads what the cell left behind.
+func (b *bench) count(ctx context.Context, name string, r *result) (int64, error) {
+	s, err := b.pg.stored(ctx, name)
+	r.Params, r.Answer, r.Event = s.params, s.answer, s.event
+	return s.charges, err
 }
 
 // audit is the point of the product, and B must not be excused from it: as many charges as were answered with 201, and as
 // many as the provider was asked for, each once.
-func (b *bench) audit(ctx context.Context, name string, answered int64, stats stubStats) error {
-	rows, err := b.pg.charges(ctx, name)
-	if err != nil {
-		return err
-	}
-	rows -= int64(b.cfg.Preload)
+func audit(rows, answered int64, stats stubStats) error {
 	if rows != answered || stats.Keys != answered || stats.Posts != answered {
 		return fmt.Errorf("%d charges were answered with 201, %d are stored, the provider was called %d times with %d keys",
 			answered, rows, stats.Posts, stats.Keys)
@@ -240,8 +249,11 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // startDriver starts the load; run makes its keys unlike those of another driver.
 func (b *bench) startDriver(kind string, clients int, run, target string) (*child, error) {
 	mode := "charge"
-	if kind == "replay" || kind == "storm-driver" {
-		mode = map[string]string{"replay": "replay", "storm-driver": "storm"}[kind]
+	switch kind {
+	case "replay":
+		mode = "replay"
+	case "storm-driver":
+		mode = "storm"
 	}
 	measure := b.cfg.Measure
 	if kind == "inflight" {

@@ -48,11 +48,17 @@ type providerRef struct {
 
 // event is what goes into the outbox.
 type event struct {
-	ID      string    `json:"id"`
-	Object  string    `json:"object"`
-	Created int64     `json:"created"`
-	Type    string    `json:"type"`
-	Data    eventData `json:"data"`
+	ID         string    `json:"id"`
+	Object     string    `json:"object"`
+	APIVersion string    `json:"api_version"`
+	Created    int64     `json:"created"`
+	Data       eventData `json:"data"`
+	Livemode   bool      `json:"livemode"`
+	Type       string    `json:"type"`
+}
+
+func newEvent(id string, created int64, body []byte) event {
+	return event{ID: id, Object: "event", APIVersion: "2023-10-16", Created: created, Data: eventData{body}, Type: "charge.succeeded"}
 }
 
 type eventData struct {
@@ -72,20 +78,31 @@ type frozen struct {
 	Metadata       map[string]string `json:"metadata"`
 }
 
+// What clients send, of a length that real ones have. The stored answer comes to about 900 bytes with it.
+const (
+	sampleDescription = "Order 10042-77 of 29 November, 3 items, standard delivery to the billing address, expected within 3 working days"
+	sampleMetadata    = `{"cart":"b5f0c0de-4c1d-4a3e-9f53-0d1c2b3a4f5e","order_url":"https://shop.example.com/orders/10042-77?from=checkout"}`
+)
+
+// benchInstallation stands for an installation's tag.
+const benchInstallation = "0123456789abcdef0123456789abcdef"
+
 const storedHeaders = `{"Content-Type":"application/json","Location":"/v1/charges/ch_01K00000000000000000000000"}`
 
 // owner is in whose name the rows are written.
 type owner struct{ Account, KeyID string }
 
 // sampleRow is one charge's values with the lengths of real ones, for pgbench and for the rows that are there beforehand.
-// %s stands where the ids go.
+// The ids are the caller's to add.
 func sampleRow(o owner) map[string]any {
 	id := strings.Repeat("0", 26)
-	meta := map[string]string{"order": "10042-77", "cart": "b5f0c0de-4c1d-4a3e-9f53-0d1c2b3a4f5e"}
-	metadata := mustJSON(meta)
-	description := "Order 10042-77, 3 items, standard delivery"
+	var meta map[string]string
+	if err := json.Unmarshal([]byte(sampleMetadata), &meta); err != nil {
+		panic(err) // our own text
+	}
+	description := sampleDescription
 	params := mustJSON(frozen{
-		IdempotencyKey: "po_" + strings.Repeat("0", 64), Tags: map[string]string{"operation": "op_" + id, "installation": strings.Repeat("0", 32)},
+		IdempotencyKey: "po_" + strings.Repeat("0", 40), Tags: map[string]string{"operation": "op_" + id, "installation": benchInstallation},
 		Amount: 4200, Currency: "usd", Source: "tok_visa", Capture: true, Description: description, Metadata: meta,
 	})
 	outcome := assessment{NetworkStatus: "approved_by_network", RiskLevel: "normal", SellerMessage: "Payment complete.", Type: "authorized"}
@@ -94,11 +111,11 @@ func sampleRow(o owner) map[string]any {
 		Currency: "usd", Description: &description, Metadata: meta, Outcome: &outcome, Paid: true,
 		Provider: providerRef{"stripe", "ch_" + strings.Repeat("0", 24)}, Status: "succeeded",
 	})
-	payload := mustJSON(event{ID: "evt_" + id, Object: "event", Created: time.Now().Unix(), Type: "charge.succeeded", Data: eventData{body}})
+	payload := mustJSON(newEvent("evt_"+id, time.Now().Unix(), body))
 	hash := sha256.Sum256(params)
 	return map[string]any{
 		"account_id": o.Account, "api_key_id": o.KeyID, "request_hash": hash[:], "params": params, "amount": int64(4200),
-		"description": description, "metadata": string(metadata), "headers": []byte(storedHeaders), "body": body,
+		"description": description, "metadata": sampleMetadata, "headers": []byte(storedHeaders), "body": body,
 		"outcome": string(mustJSON(outcome)), "payload": payload,
 	}
 }

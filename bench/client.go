@@ -56,12 +56,12 @@ func (c *conn) post(key, description string, amount int64) (a answer, err error)
 }
 
 func (c *conn) request(b []byte, key, description string, amount int64) []byte {
-	body := make([]byte, 0, 256)
+	body := make([]byte, 0, 512)
 	body = append(body, `{"amount":`...)
 	body = strconv.AppendInt(body, amount, 10)
 	body = append(body, `,"currency":"usd","source":"tok_visa","description":"`...)
 	body = append(body, description...)
-	body = append(body, `","metadata":{"order":"10042-77","cart":"b5f0c0de-4c1d-4a3e-9f53-0d1c2b3a4f5e"}}`...)
+	body = append(body, `","metadata":`+sampleMetadata+`}`...)
 	b = append(b, "POST /v1/charges HTTP/1.1\r\nHost: "...)
 	b = append(b, c.target...)
 	b = append(b, "\r\nAuthorization: Bearer "...)

@@ -156,7 +156,7 @@ func (w *worker) send(key, description string, amount int64) (answer, bool) {
 // charge makes new charges.
 func (w *worker) charge() {
 	for i := 0; !w.stopped(); i++ {
-		a, ok := w.send(fmt.Sprintf("%s-%05d-%08d", w.d.run, w.n, i), "Order 10042-77, 3 items, standard delivery", int64(100+i%9000))
+		a, ok := w.send(fmt.Sprintf("%s-%05d-%08d", w.d.run, w.n, i), sampleDescription, int64(100+i%9000))
 		if !ok {
 			return
 		}

@@ -54,9 +54,9 @@ func (b *bench) runFloor(ctx context.Context, c cell, name string) (r result, er
 	r.P50, r.P99, r.Max = ms(l.P50), ms(l.P99), ms(l.Max)
 	r.fill(from, to)
 	r.Charges = total
-	rows, err := b.pg.charges(ctx, name)
-	if err == nil && rows-int64(b.cfg.Preload) != total {
-		err = fmt.Errorf("pgbench tells of %d charges, %d are stored", total, rows-int64(b.cfg.Preload))
+	rows, err := b.count(ctx, name, &r)
+	if err == nil && rows != total {
+		err = fmt.Errorf("pgbench tells of %d charges, %d are stored", total, rows)
 	}
 	return r, err
 }

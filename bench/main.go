@@ -45,6 +45,9 @@ func main() {
 	stop()
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "bench: interrupted")
+		os.Exit(130)
 	case errors.As(err, new(usageError)):
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)

@@ -183,6 +183,9 @@ func (p *postgres) makeOwner(ctx context.Context, db *pgxpool.Pool, url, binary 
 	return nil
 }
 
+// filledMark begins the ids of rows that are there beforehand; it sorts before the ids of all others.
+const filledMark = "000f"
+
 // fill writes settled charges, so that tables are no longer so small that plans for them are unlike those of real ones.
 func fill(ctx context.Context, db *pgxpool.Pool, o owner, n int) error {
 	claim, settle := numbered(claimText), numbered(settleText)
@@ -193,7 +196,7 @@ func fill(ctx context.Context, db *pgxpool.Pool, o owner, n int) error {
 		all.Go(func() {
 			for i := w; i < n; i += writers {
 				v := sampleRow(o)
-				id := fmt.Sprintf("00%08d%s", i, rand.Text()[:16])
+				id := fmt.Sprintf("%s%06d%s", filledMark, i, rand.Text()[:16])
 				for name, prefix := range map[string]string{"key": "filled-", "operation_id": "op_", "charge_id": "ch_", "lease_token": "",
 					"request_id": "req_", "provider_id": "ch_3Nf", "event_id": "evt_"} {
 					v[name] = prefix + id
@@ -248,21 +251,36 @@ func (p *postgres) connections(ctx context.Context, name string) (all, idleInTx 
 	return all, idleInTx, err
 }
 
-// charges counts what is in a cell's database, and checks that all of it is whole.
-func (p *postgres) charges(ctx context.Context, name string) (n int64, err error) {
+// stored is what a cell left in its database, the rows that were there beforehand left out.
+type stored struct {
+	charges               int64
+	params, answer, event float64 // mean bytes
+}
+
+// stored counts, and checks that every charge is whole.
+func (p *postgres) stored(ctx context.Context, name string) (s stored, err error) {
 	conn, err := pgx.Connect(ctx, p.server.URL(name))
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var unsettled, keys, events int64
-	err = conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE status <> 'succeeded'),
-		(SELECT count(*) FROM idempotency_keys WHERE status = 'completed'), (SELECT count(*) FROM outbox) FROM charges`).
-		Scan(&n, &unsettled, &keys, &events)
-	if err == nil && (unsettled != 0 || keys != n || events != n) {
-		err = fmt.Errorf("%d charges, of these %d unsettled, %d finished keys, %d events", n, unsettled, keys, events)
+	err = conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE status <> 'succeeded') FROM charges WHERE id NOT LIKE $1`,
+		"ch_"+filledMark+"%").Scan(&s.charges, &unsettled)
+	if err != nil {
+		return s, err
 	}
-	return n, err
+	err = conn.QueryRow(ctx, `SELECT count(*), coalesce(avg(octet_length(params)), 0)::float, coalesce(avg(octet_length(response_body)), 0)::float
+		FROM idempotency_keys WHERE status = 'completed' AND resource_id NOT LIKE $1`, "ch_"+filledMark+"%").Scan(&keys, &s.params, &s.answer)
+	if err != nil {
+		return s, err
+	}
+	err = conn.QueryRow(ctx, `SELECT count(*), coalesce(avg(octet_length(payload)), 0)::float FROM outbox WHERE object_id NOT LIKE $1`,
+		"ch_"+filledMark+"%").Scan(&events, &s.event)
+	if err == nil && (unsettled != 0 || keys != s.charges || events != s.charges) {
+		err = fmt.Errorf("%d charges, of these %d unsettled, %d finished keys, %d events", s.charges, unsettled, keys, events)
+	}
+	return s, err
 }
 
 // findPgbench looks where PostgreSQL's programs usually are.

@@ -15,6 +15,7 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "fsync on; beside PostgreSQL's defaults: %s\n", r.Settings)
 	fmt.Fprintf(w, "%d rounds, %.3g s each cell, medians; pool of B and P: %d connections\n", r.Rounds, r.Seconds, r.Pool)
 	fmt.Fprintln(w, "F: the two statements alone (pgbench)   B: bare echo + pgx server   P: paidonce serve")
+	r.printSizes(w)
 	for _, d := range r.delays() {
 		fmt.Fprintf(w, "\nCharges, provider answers %s\n", after(d))
 		r.printCells(w, func(x result) bool { return x.Kind == "charges" && x.Delay == d })
@@ -28,6 +29,19 @@ func (r *report) print(w io.Writer) {
 	for _, f := range r.Faults {
 		fmt.Fprintln(w, "WENT WRONG:", f)
 	}
+}
+
+// printSizes shows that the systems store alike: a system with smaller rows would win for no merit.
+func (r *report) printSizes(w io.Writer) {
+	var told []System
+	text := "bytes stored of a charge (frozen parameters, answer, event):"
+	for _, x := range r.Medians {
+		if x.Kind == "charges" && !slices.Contains(told, x.System) {
+			told = append(told, x.System)
+			text += fmt.Sprintf("  %s %.0f, %.0f, %.0f", x.System, x.Params, x.Answer, x.Event)
+		}
+	}
+	fmt.Fprintln(w, text)
 }
 
 func (r *report) delays() []time.Duration {

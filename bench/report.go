@@ -32,7 +32,7 @@ type ratio struct {
 	Name    string        `json:"name"` // such as P/B
 	Of      string        `json:"of"`   // charges/s or p99
 	Clients int           `json:"clients"`
-	Delay   time.Duration `json:"delay"`
+	Delay   time.Duration `json:"delay_ns"`
 	Median  float64       `json:"median"`
 	Least   float64       `json:"least"`
 	Most    float64       `json:"most"`
@@ -127,6 +127,9 @@ func (r *report) median(c cell) result {
 	set(&m.CPUStub, func(x result) float64 { return x.CPUStub })
 	set(&m.CPUDriver, func(x result) float64 { return x.CPUDriver })
 	set(&m.WAL, func(x result) float64 { return x.WAL })
+	set(&m.Params, func(x result) float64 { return x.Params })
+	set(&m.Answer, func(x result) float64 { return x.Answer })
+	set(&m.Event, func(x result) float64 { return x.Event })
 	for _, x := range rounds { // of these the worst counts
 		m.Requests += x.Requests
 		m.Charges += x.Charges

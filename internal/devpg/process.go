@@ -54,11 +54,19 @@ func isPostmaster(pid int, data string) bool {
 	return i >= 0 && i+1 < len(args) && args[i+1] == data
 }
 
+// exitPatience is how long we wait for a process without a command line to be gone. A process that exits loses the former a
+// moment before it is; a kernel thread never has one.
+const exitPatience = time.Second
+
 // arguments returns the command line of a process; empty for one that is dead but not yet waited for.
 func arguments(pid int) ([]string, error) {
 	if runtime.GOOS == "linux" { // ps is not on every Linux
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00"), err
+		for deadline := time.Now().Add(exitPatience); ; time.Sleep(pollPause) {
+			text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if err != nil || len(text) > 0 || gone(pid) || time.Now().After(deadline) {
+				return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00"), err
+			}
+		}
 	}
 	out, err := exec.CommandContext(context.Background(), "ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -80,7 +88,8 @@ func gone(pid int) bool {
 		return true
 	}
 	if runtime.GOOS != "linux" {
-		return false
+		state, err := exec.CommandContext(context.Background(), "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+		return err != nil || strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -1,0 +1,168 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v76"
+
+	"paidonce/provider"
+)
+
+// meaning is what an answer of 400 and above says about the call.
+type meaning int
+
+const (
+	unknown     meaning = iota // may or may not have been carried out
+	declined                   // outcome: the card said no
+	refused                    // outcome: Stripe won't do it, now or later
+	notExecuted                // had no effect; the same key again later
+	credentials                // had no effect; an operator has to act
+	inFlight                   // another request under the key runs
+	conflict                   // a bug on our side; a person has to look
+)
+
+// answers is the whole of our knowledge about Stripe's errors: the first row that fits decides, and whatever fits none is
+// unknown. Only what is surely definitive may be declined or refused: a wrong "unknown" costs a look-up, a wrong outcome
+// costs money. Rows without a type hold also when the body is no JSON.
+var answers = []struct {
+	status int
+	kind   sdk.ErrorType // empty: any, or none
+	means  meaning
+}{
+	{http.StatusUnauthorized, "", credentials},
+	{http.StatusForbidden, "", credentials},
+	{http.StatusTooManyRequests, "", notExecuted}, // rate limit and lock_timeout
+	{http.StatusConflict, "", inFlight},
+	{http.StatusBadRequest, sdk.ErrorTypeIdempotency, conflict},
+	{http.StatusUnprocessableEntity, sdk.ErrorTypeIdempotency, conflict},
+	{http.StatusPaymentRequired, sdk.ErrorTypeCard, declined},
+	{http.StatusBadRequest, sdk.ErrorTypeInvalidRequest, refused},
+	{http.StatusNotFound, sdk.ErrorTypeInvalidRequest, refused},
+	{http.StatusUnprocessableEntity, sdk.ErrorTypeInvalidRequest, refused},
+}
+
+// byCode overrides the table for codes that mean the same under every status.
+var byCode = map[sdk.ErrorCode]meaning{
+	sdk.ErrorCodeIdempotencyKeyInUse:   inFlight,
+	sdk.ErrorCodeLockTimeout:           notExecuted,
+	sdk.ErrorCodeRateLimit:             notExecuted,
+	sdk.ErrorCodePlatformAPIKeyExpired: credentials,
+	sdk.ErrorCodeAPIKeyExpired:         credentials,
+}
+
+func meaningOf(status int, e *sdk.Error) meaning {
+	if status < http.StatusBadRequest || status >= http.StatusInternalServerError {
+		return unknown
+	}
+	var kind sdk.ErrorType
+	if e != nil {
+		if m, known := byCode[e.Code]; known {
+			return m
+		}
+		kind = e.Type
+	}
+	for _, a := range answers {
+		if a.status == status && (a.kind == "" || a.kind == kind) {
+			return a.means
+		}
+	}
+	return unknown
+}
+
+// settle turns an exchange into what the port promises: nil and nil for a 2xx answer that could be decoded, a refusal when
+// that is the outcome, an error in every other case.
+func (p *Provider) settle(r *result) (*provider.Refusal, *provider.Error) {
+	if r.local != "" {
+		return nil, &provider.Error{Kind: provider.Conflict, Message: r.local}
+	}
+	if r.status == 0 {
+		return nil, p.noAnswer(r)
+	}
+	if r.err == nil && r.status >= 200 && r.status <= 299 {
+		return nil, nil
+	}
+	var e *sdk.Error
+	errors.As(r.err, &e)
+	means := meaningOf(r.status, e)
+	if e != nil && (means == declined || means == refused) {
+		return &provider.Refusal{
+			Decline: means == declined, ChargeID: p.clean(e.ChargeID), Code: p.clean(string(e.Code)),
+			DeclineCode: p.clean(string(e.DeclineCode)), Message: p.clean(e.Msg), Param: p.clean(e.Param),
+		}, nil
+	}
+	out := p.failure(r, kinds[means])
+	out.Alert = means == credentials
+	if e != nil {
+		out.Code, out.Message = p.clean(string(e.Code)), p.clean(e.Msg)
+	}
+	return nil, out
+}
+
+var kinds = map[meaning]provider.Kind{
+	unknown: provider.Unknown, notExecuted: provider.NotExecuted, credentials: provider.NotExecuted,
+	inFlight: provider.InFlight, conflict: provider.Conflict,
+	// Reached only if a row without a body were an outcome, which none is.
+	declined: provider.Unknown, refused: provider.Unknown,
+}
+
+// failure is an error about an answer, with everything but the provider's words.
+func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
+	out := &provider.Error{
+		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r), ServerError: r.status >= http.StatusInternalServerError,
+		RetryAfter: retryAfter(r.header.Get("Retry-After")), Message: "the answer is not one of Stripe's",
+	}
+	if r.bodyErr != nil {
+		out.Message = p.clean("the answer broke off: " + r.bodyErr.Error())
+	}
+	return out
+}
+
+// noAnswer is an exchange that ended without an answer.
+func (p *Provider) noAnswer(r *result) *provider.Error {
+	out := &provider.Error{Kind: provider.NotExecuted, Message: "no answer"}
+	if r.connected.Load() {
+		out.Kind = provider.Unknown
+	}
+	switch {
+	case errors.Is(r.err, context.DeadlineExceeded):
+		out.Message = fmt.Sprintf("no answer in time (%s)", p.timeout)
+	case errors.Is(r.err, context.Canceled):
+		out.Message = "the call was cancelled"
+	case r.err != nil:
+		out.Message = p.clean(r.err.Error())
+	}
+	return out
+}
+
+func (p *Provider) requestID(r *result) string { return p.clean(r.header.Get("Request-Id")) }
+
+// contradiction is a 2xx answer that isn't what was asked for.
+func (p *Provider) contradiction(r *result, format string, args ...any) *provider.Error {
+	e := p.failure(r, provider.Conflict)
+	e.Message = p.clean(fmt.Sprintf(format, args...))
+	return e
+}
+
+// unreadable is a 2xx answer that lacks what it must have.
+func (p *Provider) unreadable(r *result, what string) *provider.Error {
+	e := p.failure(r, provider.Unknown)
+	e.Message = "the answer is not " + what
+	return e
+}
+
+// retryAfter reads the header, in seconds or as a date; nonsense counts as nothing, and more than an hour as an hour.
+func retryAfter(v string) time.Duration {
+	var d time.Duration
+	if n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 31); err == nil {
+		d = time.Duration(n) * time.Second
+	} else if t, err := http.ParseTime(v); err == nil {
+		d = time.Until(t)
+	}
+	return min(max(d, 0), time.Hour)
+}

@@ -1,0 +1,83 @@
+package stripe_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"paidonce/provider"
+	"paidonce/provider/providertest"
+	"paidonce/provider/stripe"
+	"paidonce/provider/stripesim"
+)
+
+var breaks = map[providertest.Break]stripesim.Fault{
+	providertest.LoseRequest:  {Type: stripesim.DropBefore},
+	providertest.LoseAnswer:   {Type: stripesim.DropAfter},
+	providertest.StoreFailure: {Type: stripesim.StatusAfter},
+	providertest.Slow:         {Type: stripesim.Delay, DelayMS: 500},
+	providertest.CutAnswer:    {Type: stripesim.Truncate},
+}
+
+func newSim(t *testing.T) (*stripesim.Server, *stripe.Provider) {
+	t.Helper()
+	sim, err := stripesim.New(stripesim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(sim)
+	p, err := stripe.New(stripe.Config{APIKey: "sk_test_conformance", BaseURL: server.URL + "/", Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Close()
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	return sim, p
+}
+
+func TestConformance(t *testing.T) {
+	providertest.Run(t, func(t *testing.T) providertest.World {
+		sim, p := newSim(t)
+		return providertest.World{
+			Provider: p, Currency: "usd", Good: "tok_visa", Declined: "tok_chargeDeclined", Missing: "tok_nobody",
+			Break: func(b providertest.Break) {
+				rule := stripesim.Rule{Match: stripesim.Match{Method: "POST"}, Count: 1, Fault: breaks[b]}
+				if _, err := sim.AddFault(rule); err != nil {
+					t.Fatal(err)
+				}
+			},
+			ForgetKeys: func() {
+				if err := sim.ForgetKeys(""); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Moved: func(operation string) int { return moved(t, sim, operation) },
+		}
+	})
+}
+
+// moved asks the simulator's ledger, not the API under test.
+func moved(t *testing.T, sim *stripesim.Server, operation string) int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	sim.ServeHTTP(w, httptest.NewRequest("GET", "/_sim/ledger?"+provider.MetadataOperation+"="+operation, nil))
+	var ledger struct {
+		Charges []struct{ Status string }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &ledger); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	n := 0
+	for _, c := range ledger.Charges {
+		if c.Status == "succeeded" {
+			n++
+		}
+	}
+	return n
+}

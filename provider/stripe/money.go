@@ -1,0 +1,147 @@
+package stripe
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stripe/stripe-go/v76/form"
+
+	"paidonce/provider"
+)
+
+// maxMetadata is Stripe's limit of pairs, of which our two tags take their share.
+const maxMetadata = 50
+
+// Charge creates a charge under r.IdempotencyKey. Errors are *provider.Error.
+func (p *Provider) Charge(ctx context.Context, r provider.ChargeRequest) (provider.ChargeOutcome, error) {
+	body := &form.Values{}
+	body.Add("amount", strconv.FormatInt(r.Amount, 10))
+	body.Add("currency", r.Currency)
+	body.Add("capture", strconv.FormatBool(r.Capture))
+	for _, f := range [...][2]string{
+		{"customer", r.Customer}, {"source", r.Source}, {"description", r.Description}, {"receipt_email", r.ReceiptEmail},
+		{"statement_descriptor_suffix", r.StatementDescriptorSuffix},
+	} {
+		if f[1] != "" {
+			body.Add(f[0], f[1])
+		}
+	}
+	addMetadata(body, r.Tags, r.Metadata)
+	var c wireCharge
+	res := p.post(ctx, "/v1/charges", r.IdempotencyKey, r.Tags, body, &c)
+	if out, err, over := p.noObject(res); over {
+		return out, err
+	}
+	if !c.whole() {
+		return provider.ChargeOutcome{}, p.unreadable(res, "a charge")
+	}
+	// The key decides what Stripe answers: if another operation had used it, this would be its charge.
+	switch {
+	case *c.Amount != r.Amount || c.Currency != strings.ToLower(r.Currency):
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s is over %d %s, asked for were %d %s",
+			c.ID, *c.Amount, c.Currency, r.Amount, r.Currency)
+	case *c.Livemode != r.Livemode:
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has livemode %t", c.ID, *c.Livemode)
+	case c.Metadata.tags() != r.Tags:
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s carries the tags of another operation", c.ID)
+	}
+	return provider.ChargeOutcome{Charge: p.charge(&c.chargeFields), RequestID: p.requestID(res)}, nil
+}
+
+// noObject handles every result but a 2xx one; over tells that there is nothing more to look at.
+func (p *Provider) noObject(res *result) (out provider.ChargeOutcome, err error, over bool) {
+	refusal, failed := p.settle(res)
+	switch {
+	case failed != nil:
+		return out, failed, true
+	case refusal != nil:
+		return provider.ChargeOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil, true
+	}
+	return out, nil, false
+}
+
+// Capture captures a charge. Stripe takes no metadata here, so a capture is found again by the state of its charge, not
+// by tags; for the same reason a refusal with the code charge_already_captured may be about our own earlier attempt, when
+// Stripe has forgotten its key.
+func (p *Provider) Capture(ctx context.Context, r provider.CaptureRequest) (provider.ChargeOutcome, error) {
+	if r.ChargeID == "" {
+		return provider.ChargeOutcome{}, noID()
+	}
+	body := &form.Values{}
+	body.Add("amount", strconv.FormatInt(r.Amount, 10))
+	var c wireCharge
+	res := p.post(ctx, "/v1/charges/"+url.PathEscape(r.ChargeID)+"/capture", r.IdempotencyKey, r.Tags, body, &c)
+	if out, err, over := p.noObject(res); over {
+		return out, err
+	}
+	switch {
+	case !c.whole():
+		return provider.ChargeOutcome{}, p.unreadable(res, "a charge")
+	case c.ID != r.ChargeID:
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s was captured, asked for was %s", c.ID, r.ChargeID)
+	case !c.Captured || c.AmountCaptured != r.Amount:
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has %d captured, asked for were %d", c.ID, c.AmountCaptured, r.Amount)
+	}
+	return provider.ChargeOutcome{Charge: p.charge(&c.chargeFields), RequestID: p.requestID(res)}, nil
+}
+
+// Refund gives money of a captured charge back. A refund that succeeded can still fail days later; Stripe tells that by
+// webhook.
+func (p *Provider) Refund(ctx context.Context, r provider.RefundRequest) (provider.RefundOutcome, error) {
+	if r.ChargeID == "" {
+		return provider.RefundOutcome{}, noID()
+	}
+	body := &form.Values{}
+	body.Add("charge", r.ChargeID)
+	body.Add("amount", strconv.FormatInt(r.Amount, 10))
+	if r.Reason != "" {
+		body.Add("reason", r.Reason)
+	}
+	addMetadata(body, r.Tags, r.Metadata)
+	var w wireRefund
+	res := p.post(ctx, "/v1/refunds", r.IdempotencyKey, r.Tags, body, &w)
+	refusal, failed := p.settle(res)
+	switch {
+	case failed != nil:
+		return provider.RefundOutcome{}, failed
+	case refusal != nil:
+		return provider.RefundOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
+	case !w.whole():
+		return provider.RefundOutcome{}, p.unreadable(res, "a refund")
+	case *w.Amount != r.Amount || w.Charge != r.ChargeID:
+		return provider.RefundOutcome{}, p.contradiction(res, "refund %s is over %d of %s, asked for were %d of %s",
+			w.ID, *w.Amount, w.Charge, r.Amount, r.ChargeID)
+	case w.Metadata.tags() != r.Tags:
+		return provider.RefundOutcome{}, p.contradiction(res, "refund %s carries the tags of another operation", w.ID)
+	}
+	return provider.RefundOutcome{Refund: p.refund(&w.refundFields), RequestID: p.requestID(res)}, nil
+}
+
+func noID() *provider.Error {
+	return &provider.Error{Kind: provider.Conflict, Message: "the charge has no id at the provider"}
+}
+
+// addMetadata adds our tags and the client's pairs. Stripe takes 50 in all, so of more than 48 the first in key order go
+// along; a client can't set our tags.
+func addMetadata(body *form.Values, tags provider.Tags, client map[string]string) {
+	body.Add("metadata["+provider.MetadataOperation+"]", tags.Operation)
+	body.Add("metadata["+provider.MetadataInstallation+"]", tags.Installation)
+	if len(client) == 0 {
+		return
+	}
+	left := maxMetadata - 2
+	for _, k := range slices.Sorted(maps.Keys(client)) {
+		if k == provider.MetadataOperation || k == provider.MetadataInstallation {
+			continue
+		}
+		if left == 0 {
+			return
+		}
+		left--
+		body.Add("metadata["+k+"]", client[k])
+	}
+}

@@ -1,0 +1,181 @@
+// Package stripe is the adapter to Stripe: provider.Provider on stripe-go.
+//
+// One call is one attempt. stripe-go's own retries are off, its globals are never touched, and what its answers mean is
+// decided in one table (classify.go).
+package stripe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v76"
+	"github.com/stripe/stripe-go/v76/form"
+
+	"paidonce/provider"
+)
+
+// Config says how Stripe is reached.
+type Config struct {
+	// APIKey is a secret (sk_…) or restricted (rk_…) key.
+	APIKey string
+	// BaseURL is where Stripe is, without /v1; a trailing slash makes no difference. Empty: https://api.stripe.com.
+	BaseURL string
+	// Timeout bounds one HTTP exchange, from dialling to the last byte of the answer. A look-up makes one a page. 0: 20 s.
+	Timeout time.Duration
+	// MaxIdleConns is how many connections are kept for the next call. It should be near the number of calls in flight,
+	// or each call pays for a handshake. 0: 1024.
+	MaxIdleConns int
+	// MaxPages caps a look-up, at 100 objects a page; beyond it the look-up is inconclusive. 0: 1000.
+	MaxPages int
+}
+
+const (
+	defaultTimeout = 20 * time.Second
+	defaultIdle    = 1024
+	defaultPages   = 1000
+	oneObject      = 1 << 20 // bytes of an answer that is one object; a charge has about 4 KiB
+	onePage        = 8 << 20 // of an answer with 100 of them, each with metadata of up to 27 kB
+)
+
+// String leaves the key out, so that a configuration can be printed.
+func (c Config) String() string {
+	return fmt.Sprintf("stripe(%s, timeout %s)", c.BaseURL, c.Timeout)
+}
+
+// GoString is String, for %#v.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue is String, for slog.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Provider talks to one Stripe account. It is safe for concurrent use.
+type Provider struct {
+	backend sdk.Backend
+	key     string
+	timeout time.Duration
+	pages   int
+	idle    interface{ CloseIdleConnections() }
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// New checks the configuration, naming every problem at once, and makes a provider. It sends nothing.
+func New(cfg Config) (*Provider, error) {
+	base, err := baseURL(cfg.BaseURL)
+	var problems []error
+	if err != nil {
+		problems = append(problems, err)
+	}
+	if !strings.HasPrefix(cfg.APIKey, "sk_") && !strings.HasPrefix(cfg.APIKey, "rk_") || strings.ContainsFunc(cfg.APIKey, notKeyRune) {
+		problems = append(problems, errors.New("the API key has to be a secret or restricted key: sk_… or rk_…"))
+	}
+	if cfg.Timeout < 0 || cfg.MaxIdleConns < 0 || cfg.MaxPages < 0 {
+		problems = append(problems, errors.New("timeout, idle connections and pages can't be negative"))
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("stripe: %w", errors.Join(problems...))
+	}
+	p := &Provider{key: cfg.APIKey, timeout: orElse(cfg.Timeout, defaultTimeout), pages: orElse(cfg.MaxPages, defaultPages)}
+	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
+	p.idle = transport
+	p.backend = sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
+		URL:               sdk.String(base),
+		HTTPClient:        &http.Client{Transport: &observer{base: transport}, CheckRedirect: noRedirect},
+		MaxNetworkRetries: sdk.Int64(0),
+		EnableTelemetry:   sdk.Bool(false),
+		// Its log lines contain bodies of answers; what matters of them is in the errors we return.
+		LeveledLogger: &sdk.LeveledLogger{Level: sdk.LevelNull},
+	})
+	return p, nil
+}
+
+// Close lets go of idle connections. Calls that run are not disturbed.
+func (p *Provider) Close() { p.idle.CloseIdleConnections() }
+
+func notKeyRune(r rune) bool {
+	return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+func orElse[T int | time.Duration](v, other T) T {
+	if v == 0 {
+		return other
+	}
+	return v
+}
+
+func baseURL(raw string) (string, error) {
+	if raw == "" {
+		return sdk.APIURL, nil
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return "", errors.New("the base URL can't be parsed")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", errors.New("the base URL has to be http://… or https://…")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", errors.New("the base URL can't have a user, a query or a fragment")
+	}
+	return strings.TrimRight(raw, "/"), nil
+}
+
+// newTransport makes connections for one host. HTTP/2 stays off: there, one broken connection takes every call on it along
+// and makes all their outcomes unknown. A proxy from the environment is never used: money goes where BaseURL says.
+func newTransport(idle int) *http.Transport {
+	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    5 * time.Second,
+		MaxIdleConnsPerHost:    idle,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // the bound on an answer's size holds on what is decoded
+	}
+}
+
+// noRedirect hands the 3xx to us: a POST must not turn into a GET somewhere else.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// post sends one POST under our key. Without a key stripe-go would make one up (trap 52), so that is refused here.
+func (p *Provider) post(ctx context.Context, path, key string, tags provider.Tags, body *form.Values, into sdk.LastResponseSetter) *result {
+	if !usableKey(key) {
+		return &result{local: "a call that moves money needs an idempotency key of 1 to 255 printable characters"}
+	}
+	if tags.Operation == "" || tags.Installation == "" {
+		return &result{local: "a call that moves money needs the operation's and the installation's tag: nothing else finds it again"}
+	}
+	return p.exchange(ctx, http.MethodPost, path, &key, body, into, oneObject)
+}
+
+// usableKey tells whether stripe-go sends the key as it is: it trims spaces and refuses long ones.
+func usableKey(key string) bool {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return len(key) >= 1 && len(key) <= 255
+}
+
+func (p *Provider) get(ctx context.Context, path string, query *form.Values, into sdk.LastResponseSetter, limit int64) *result {
+	return p.exchange(ctx, http.MethodGet, path, nil, query, into, limit)
+}
+
+func (p *Provider) exchange(ctx context.Context, method, path string, key *string, values *form.Values, into sdk.LastResponseSetter, limit int64) *result {
+	if ctx.Err() != nil {
+		return &result{err: ctx.Err()} // nothing was sent
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	r := &result{limit: limit}
+	r.err = p.backend.CallRaw(method, path, p.key, values, &sdk.Params{Context: r.watch(ctx), IdempotencyKey: key}, into)
+	return r
+}

@@ -1,0 +1,73 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+)
+
+// result is what is known of one exchange: stripe-go's error, and what it doesn't tell.
+type result struct {
+	err       error
+	local     string // why nothing was sent: a mistake on our side
+	connected atomic.Bool
+	status    int // 0: no answer came
+	header    http.Header
+	bodyErr   error // the answer broke off
+	limit     int64
+}
+
+type resultKey struct{}
+
+// watch makes a context through which the transport reports.
+//
+// GotConn is called when a connection stands, after the TLS handshake, and before the first byte of the request is
+// written. If it was never called, the request can't have reached anybody: connection refused, no such host, a failed
+// handshake or a deadline during any of them. If it was, nothing is certain any more.
+func (r *result) watch(ctx context.Context) context.Context {
+	ctx = context.WithValue(ctx, resultKey{}, r)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: r.gotConn})
+}
+
+func (r *result) gotConn(httptrace.GotConnInfo) { r.connected.Store(true) }
+
+// observer notes status and headers, which stripe-go drops when it can't read a body, and bounds the body.
+type observer struct{ base http.RoundTripper }
+
+func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := o.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	r, watched := req.Context().Value(resultKey{}).(*result)
+	if watched {
+		r.status, r.header = resp.StatusCode, resp.Header
+		resp.Body = &boundedBody{from: resp.Body, left: r.limit, result: r}
+	}
+	return resp, nil
+}
+
+var errTooLarge = errors.New("the answer is too large")
+
+// boundedBody fails, rather than ends, at its limit: half a list must not pass for a list.
+type boundedBody struct {
+	from   io.ReadCloser
+	left   int64
+	result *result
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		err = errTooLarge
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.result.bodyErr = err
+	}
+	return n, err
+}
+
+func (b *boundedBody) Close() error { return b.from.Close() }

@@ -58,7 +58,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, started func(addr
 		return err
 	}
 	handler, err := api.New(api.Config{
-		Charges: a.charges, Engine: a.engine, Accounts: a.accounts, Log: log,
+		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Log: log,
 		MaxBody: cfg.maxBody, RateLimit: cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, started func(addr
 	case <-ctx.Done():
 	}
 	log.Info("shutting down: nothing new is accepted, what runs ends with its answer")
-	handler.SetDraining()
+	handler.Drain()
 	// An operation runs for RunLimit at most, so this is enough for each to end with its answer.
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.engine().RunLimit()+readTimeout)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -37,6 +38,7 @@ type stripeSimFlags struct {
 	keyWindow, searchLag          time.Duration
 	fsync                         bool
 	seed                          uint64
+	untilStdinCloses              bool
 }
 
 // newStripeSimCommand makes "paidonce stripesim", which runs until its context ends.
@@ -62,7 +64,19 @@ It moves no money and accepts any key that begins with sk_ or rk_. The switches 
 	flags.StringVar(&f.webhookSecret, "webhook-secret", "whsec_test", "secret that signs events; several, separated by commas, all sign")
 	flags.BoolVar(&f.fsync, "fsync", true, "wait for the disk before answering")
 	flags.Uint64Var(&f.seed, "seed", 0, "makes faults with a probability repeatable (0: random)")
+	flags.BoolVar(&f.untilStdinCloses, "until-stdin-closes", false, "end with whoever holds the other end of standard input")
+	_ = flags.MarkHidden("until-stdin-closes") // for dev, whose simulator must not outlive it even when it is killed
 	return cmd
+}
+
+// whileStdinIsOpen returns a context that ends when standard input does.
+func whileStdinIsOpen(ctx context.Context, stdin io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		cancel()
+	}()
+	return ctx
 }
 
 func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
@@ -76,6 +90,9 @@ func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, sim.Close()) }()
 	ctx := cmd.Context()
+	if f.untilStdinCloses {
+		ctx = whileStdinIsOpen(ctx, cmd.InOrStdin())
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return err

@@ -161,6 +161,8 @@ func (c *cluster) settings(port int) []string {
 		"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=",
 		"max_connections=" + strconv.Itoa(maxConnections), "timezone=UTC", "log_timezone=UTC",
 		"logging_collector=off", "log_destination=stderr", "log_line_prefix=%m [%p] %d ",
+		// In files of the data folder: a container has little /dev/shm, and nothing is left there by a server that was killed.
+		"dynamic_shared_memory_type=mmap",
 	}
 	if c.fast {
 		s = append(s, "fsync=off", "synchronous_commit=off", "full_page_writes=off",

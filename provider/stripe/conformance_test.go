@@ -3,6 +3,7 @@ package stripe_test
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,4 +81,18 @@ func moved(t *testing.T, sim *stripesim.Server, operation string) int {
 		}
 	}
 	return n
+}
+
+// post sends a charge to the simulator without a network.
+func post(t testing.TB, sim *stripesim.Server, form string) []byte {
+	t.Helper()
+	r := httptest.NewRequest("POST", "/v1/charges", strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Authorization", "Bearer sk_test_1")
+	w := httptest.NewRecorder()
+	sim.ServeHTTP(w, r)
+	if w.Code != 200 {
+		t.Fatalf("%d: %s", w.Code, w.Body)
+	}
+	return w.Body.Bytes()
 }

@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -38,6 +39,10 @@ func (r *result) gotConn(httptrace.GotConnInfo) { r.connected.Store(true) }
 type observer struct{ base http.RoundTripper }
 
 func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req, err := sized(req)
+	if err != nil {
+		return nil, err
+	}
 	resp, err := o.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -48,6 +53,25 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &boundedBody{from: resp.Body, left: r.limit, result: r}
 	}
 	return resp, nil
+}
+
+// sized gives a body its length. stripe-go hides it, and then net/http sends a POST in chunks, and starts a goroutine with a
+// timer for each GET to find out whether there is a body.
+func sized(req *http.Request) (*http.Request, error) {
+	if req.Body == nil {
+		return req, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, req.Body.Close()); err != nil {
+		return nil, err
+	}
+	req = req.WithContext(req.Context()) // a RoundTripper must leave its caller's request alone
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if req.Body, err = req.GetBody(); len(body) == 0 {
+		req.Body, req.GetBody = http.NoBody, nil
+	}
+	return req, err
 }
 
 var errTooLarge = errors.New("the answer is too large")

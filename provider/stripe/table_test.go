@@ -1,0 +1,235 @@
+package stripe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"paidonce/provider"
+	"paidonce/provider/stripe"
+)
+
+const testKey = "sk_test_51Secret0000000000000000"
+
+func connect(t *testing.T, url string) *stripe.Provider {
+	t.Helper()
+	p, err := stripe.New(stripe.Config{APIKey: testKey, BaseURL: url, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// answering is a Stripe that says one thing.
+func answering(t *testing.T, status int, header map[string]string, body string) *stripe.Provider {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Request-Id", "req_1")
+		for k, v := range header {
+			w.Header().Set(k, v)
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return connect(t, s.URL)
+}
+
+var ordinary = provider.ChargeRequest{
+	IdempotencyKey: "po_1", Tags: provider.Tags{Operation: "op_1", Installation: "in_1"}, Amount: 2000, Currency: "usd",
+	Source: "tok_visa", Capture: true,
+}
+
+func stripeError(kind, rest string) string {
+	return fmt.Sprintf(`{"error":{"type":%q,"message":"Because."%s}}`, kind, rest)
+}
+
+// goodCharge is the answer to ordinary, with changes.
+func goodCharge(changes ...string) string {
+	s := `{"id":"ch_1","object":"charge","status":"succeeded","amount":2000,"amount_captured":2000,"amount_refunded":0,` +
+		`"currency":"usd","captured":true,"disputed":false,"livemode":false,"created":1700000000,` +
+		`"metadata":{"paidonce_operation":"op_1","paidonce_installation":"in_1"}}`
+	return strings.NewReplacer(changes...).Replace(s)
+}
+
+func TestTable(t *testing.T) {
+	const html = "<html>Bad Gateway</html>"
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		want   string // charge, decline, refusal, or a kind
+	}{
+		{"charge", 200, goodCharge(), "charge"},
+		{"failed charge", 200, goodCharge("succeeded", "failed"), "charge"},
+		{"pending charge", 200, goodCharge("succeeded", "pending"), "charge"},
+		{"card error", 402, stripeError("card_error", `,"code":"card_declined","decline_code":"lost_card","charge":"ch_9"`), "decline"},
+		{"402 of another type", 402, stripeError("invalid_request_error", ""), "unknown"},
+		{"402 without a body", 402, "", "unknown"},
+		{"card error under 400", 400, stripeError("card_error", ""), "unknown"},
+		{"card error under 500", 500, stripeError("card_error", ""), "unknown"},
+		{"invalid request", 400, stripeError("invalid_request_error", `,"param":"source"`), "refusal"},
+		{"missing", 404, stripeError("invalid_request_error", `,"code":"resource_missing"`), "refusal"},
+		{"unprocessable", 422, stripeError("invalid_request_error", ""), "refusal"},
+		{"400 api error", 400, stripeError("api_error", ""), "unknown"},
+		{"400 of an unknown type", 400, stripeError("new_error", ""), "unknown"},
+		{"400 without JSON", 400, html, "unknown"},
+		{"404 of a gateway", 404, html, "unknown"},
+		{"405", 405, stripeError("invalid_request_error", ""), "unknown"},
+		{"408", 408, stripeError("invalid_request_error", ""), "unknown"},
+		{"424", 424, stripeError("api_error", ""), "unknown"},
+		{"other parameters", 400, stripeError("idempotency_error", ""), "conflict"},
+		{"key in use", 409, stripeError("invalid_request_error", `,"code":"idempotency_key_in_use"`), "in_flight"},
+		{"key in use as idempotency error", 409, stripeError("idempotency_error", ""), "in_flight"},
+		{"key in use under 400", 400, stripeError("idempotency_error", `,"code":"idempotency_key_in_use"`), "in_flight"},
+		{"409 without JSON", 409, html, "in_flight"},
+		{"unauthorised", 401, stripeError("invalid_request_error", ""), "not_executed"},
+		{"401 without JSON", 401, html, "not_executed"},
+		{"forbidden", 403, stripeError("invalid_request_error", ""), "not_executed"},
+		{"rate limit", 429, stripeError("invalid_request_error", `,"code":"rate_limit"`), "not_executed"},
+		{"lock timeout", 429, stripeError("invalid_request_error", `,"code":"lock_timeout"`), "not_executed"},
+		{"500", 500, stripeError("api_error", ""), "unknown"},
+		{"500 that names an invalid request", 500, stripeError("invalid_request_error", ""), "unknown"},
+		{"502 without JSON", 502, html, "unknown"},
+		{"503", 503, "", "unknown"},
+		{"302", 302, goodCharge(), "unknown"},
+		{"304", 304, "", "unknown"},
+		{"200 without a body", 200, "", "unknown"},
+		{"200 null", 200, "null", "unknown"},
+		{"200 empty object", 200, "{}", "unknown"},
+		{"200 list", 200, "[]", "unknown"},
+		{"200 string", 200, `"ok"`, "unknown"},
+		{"200 not JSON", 200, html, "unknown"},
+		{"200 half", 200, goodCharge()[:150], "unknown"},
+		{"200 twice", 200, goodCharge() + goodCharge(), "unknown"},
+		{"200 error", 200, stripeError("card_error", ""), "unknown"},
+		{"200 of another object", 200, goodCharge(`"charge"`, `"refund"`), "unknown"},
+		{"200 without an id", 200, goodCharge("ch_1", ""), "unknown"},
+		{"200 without a status", 200, goodCharge(`"status"`, `"state"`), "unknown"},
+		{"200 with a new status", 200, goodCharge("succeeded", "simmering"), "unknown"},
+		{"200 without an amount", 200, goodCharge(`"amount":2000,`, ""), "unknown"},
+		{"200 with an amount in words", 200, goodCharge(`"amount":2000`, `"amount":"2000"`), "unknown"},
+		{"200 with names in other letters", 200, goodCharge(`"amount"`, `"Amount"`), "unknown"},
+		{"200 over another amount", 200, goodCharge(`"amount":2000`, `"amount":2001`), "conflict"},
+		{"200 in another currency", 200, goodCharge("usd", "eur"), "conflict"},
+		{"200 in live mode", 200, goodCharge(`"livemode":false`, `"livemode":true`), "conflict"},
+		{"200 of another operation", 200, goodCharge("op_1", "op_2"), "conflict"},
+		{"200 of another installation", 200, goodCharge("in_1", "in_2"), "conflict"},
+		{"200 without metadata", 200, goodCharge(`"metadata"`, `"other"`), "conflict"},
+		{"200 of more than 1 MiB", 200, goodCharge("{\"id\"", `{"x":"`+strings.Repeat("x", 1<<20)+`","id"`), "unknown"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := answering(t, c.status, nil, c.body)
+			out, err := p.Charge(context.Background(), ordinary)
+			if got := verdict(out, err); got != c.want {
+				t.Fatalf("got %s (%+v, %v), want %s", got, out, err, c.want)
+			}
+			var e *provider.Error
+			if errors.As(err, &e) {
+				if e.HTTPStatus != c.status || e.ServerError != (c.status >= 500) || e.Alert != (c.status == 401 || c.status == 403) || e.RequestID != "req_1" {
+					t.Errorf("got %+v", e)
+				}
+				if strings.Contains(e.Message, "<html>") || strings.Contains(e.Message, "op_1") {
+					t.Errorf("the message quotes the answer: %s", e.Message)
+				}
+			} else if out.RequestID != "req_1" {
+				t.Errorf("request id %q", out.RequestID)
+			}
+		})
+	}
+}
+
+func verdict(out provider.ChargeOutcome, err error) string {
+	var e *provider.Error
+	switch {
+	case errors.As(err, &e) && out == (provider.ChargeOutcome{}):
+		return string(e.Kind)
+	case err != nil:
+		return "an error beside an outcome"
+	case out.Charge != nil && out.Refusal == nil:
+		return "charge"
+	case out.Refusal != nil && out.Charge == nil && out.Refusal.Decline:
+		return "decline"
+	case out.Refusal != nil && out.Charge == nil:
+		return "refusal"
+	}
+	return "neither"
+}
+
+func TestDeclineIsToldWhole(t *testing.T) {
+	p := answering(t, 402, nil, stripeError("card_error", `,"code":"card_declined","decline_code":"lost_card","charge":"ch_9","param":"number"`))
+	out, err := p.Charge(context.Background(), ordinary)
+	want := provider.Refusal{Decline: true, ChargeID: "ch_9", Code: "card_declined", DeclineCode: "lost_card", Message: "Because.", Param: "number"}
+	if err != nil || out.Refusal == nil || *out.Refusal != want {
+		t.Fatalf("got %+v, %v", out.Refusal, err)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "": 0, "soon": 0, "-1": 0, "99999": time.Hour} {
+		_, err := answering(t, 429, map[string]string{"Retry-After": header}, "").Charge(context.Background(), ordinary)
+		var e *provider.Error
+		if !errors.As(err, &e) || e.RetryAfter != want {
+			t.Errorf("%q: got %v, want %v", header, e, want)
+		}
+	}
+}
+
+// Trap 53: a text of Stripe's must not break the path that stores it, nor carry a key into a log.
+func TestTextsAreCleaned(t *testing.T) {
+	dirty := "a\x00b\xffc\\u0000d\\nInvalid API Key provided: sk_test_*****abcd or " + testKey + " rk_live_xyz. " + strings.Repeat("ü", 600)
+	for _, status := range []int{400, 401, 402, 500} {
+		kind := map[int]string{402: "card_error"}[status]
+		if kind == "" {
+			kind = "invalid_request_error"
+		}
+		body := `{"error":{"type":"` + kind + `","message":"` + strings.ReplaceAll(dirty, "\x00", `\u0000`) + `","code":"x\u0000y"}}`
+		out, err := answering(t, status, nil, body).Charge(context.Background(), ordinary)
+		var text, code string
+		var e *provider.Error
+		if errors.As(err, &e) {
+			text, code = e.Message, e.Code
+		} else if out.Refusal != nil {
+			text, code = out.Refusal.Message, out.Refusal.Code
+		}
+		if text == "" || !utf8.ValidString(text) || len(text) > 500 || strings.ContainsAny(text+code, "\x00\n") {
+			t.Errorf("%d: %q %q", status, text, code)
+		}
+		if strings.Contains(text, "abcd") || strings.Contains(text, "Secret") || strings.Contains(text, "xyz") {
+			t.Errorf("%d: a key is in %q", status, text)
+		}
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	for name, cfg := range map[string]stripe.Config{
+		"no key":          {},
+		"publishable key": {APIKey: "pk_test_1"},
+		"key with space":  {APIKey: "sk_test_1 "},
+		"scheme":          {APIKey: "sk_test_1", BaseURL: "ftp://x"},
+		"no host":         {APIKey: "sk_test_1", BaseURL: "http://"},
+		"user":            {APIKey: "sk_test_1", BaseURL: "http://me:pw@x"},
+		"query":           {APIKey: "sk_test_1", BaseURL: "http://x?y"},
+		"timeout":         {APIKey: "sk_test_1", Timeout: -1},
+	} {
+		if _, err := stripe.New(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		} else if strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s: tells %v", name, err)
+		}
+	}
+	cfg := stripe.Config{APIKey: testKey}
+	if s := fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.LogValue()); strings.Contains(s, "Secret") {
+		t.Errorf("a printed configuration shows the key: %s", s)
+	}
+	if _, err := stripe.New(cfg); err != nil {
+		t.Error(err)
+	}
+}

@@ -50,7 +50,7 @@ func child(t *testing.T, temp, mode string) *exec.Cmd {
 
 func TestManyProcessesAtOnce(t *testing.T) {
 	t.Parallel()
-	temp, err := os.MkdirTemp("", "dbtest-")
+	temp, err := os.MkdirTemp("", "dbtest-") //nolint:usetesting // its parents are closed to PostgreSQL's user
 	if err != nil {
 		t.Fatal(err)
 	}

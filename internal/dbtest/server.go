@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"paidonce/db"
 	"paidonce/internal/devpg"
 )
 
@@ -38,7 +39,7 @@ func init() { //tidy:init the only hook that runs before the tests in every pack
 	} else {
 		devpg.Reap(dir, sharedIdle, false)
 	}
-	os.Exit(0)
+	os.Exit(0) //tidy:exit a reaper runs no tests
 }
 
 // startReaper starts a reaper for the folder; it ends at once if there is one already.
@@ -122,7 +123,7 @@ func StartServer(t testing.TB) *Server {
 	if s.url, err = s.srv.EnsureDatabase(ctx, "paidonce"); err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
-	if err := migrate(ctx, s.url); err != nil {
+	if _, err := db.Migrate(ctx, s.url); err != nil {
 		t.Fatalf("dbtest: migrating: %v", err)
 	}
 	return s

@@ -9,8 +9,6 @@ import (
 	"io/fs"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"paidonce/db"
 )
@@ -49,7 +47,7 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 	if err := h.createDatabase(ctx, draft, ""); err != nil {
 		return "", err
 	}
-	if err := migrate(ctx, h.url(draft)); err != nil {
+	if _, err := db.Migrate(ctx, h.url(draft)); err != nil {
 		return "", errors.Join(err, h.exec(ctx, dropStatement(draft)))
 	}
 	from, to := pgx.Identifier{draft}.Sanitize(), pgx.Identifier{name}.Sanitize()
@@ -61,26 +59,6 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return name, h.sweep(ctx, templatePrefix, hash) // the templates of older migrations
-}
-
-// migrate brings a database to the newest schema. One process at a time does it here, so it needs no lock.
-func migrate(ctx context.Context, url string) error {
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		return err
-	}
-	files, err := fs.Sub(db.Migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	sqlDB := stdlib.OpenDB(*config)
-	defer func() { _ = sqlDB.Close() }()
-	provider, err := goose.NewProvider(goose.DialectPostgres, sqlDB, files)
-	if err != nil {
-		return err
-	}
-	_, err = provider.Up(ctx)
-	return err
 }
 
 // migrationsHash is a hash of the migrations' names and texts: other migrations, another template.

@@ -84,7 +84,7 @@ func helperOf(t *testing.T, cmd *exec.Cmd, dir string, as *account) (_ *exec.Cmd
 // folder returns a new folder that the server's user can reach; t.TempDir's parents are closed to it when we are root.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "devpg-test-")
+	dir, err := os.MkdirTemp("", "devpg-test-") //nolint:usetesting // its parents are closed to PostgreSQL's user
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,51 @@
+package tidy
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// ofOneMachine matches what means something on the author's machine or network only. The patterns are written so that they do
+// not match themselves.
+var ofOneMachine = []*regexp.Regexp{
+	regexp.MustCompile(`(?:^|[^\w.*}-])/(?:work|root)/`),
+	regexp.MustCompile(`(?:^|[^\w.*}-])/(?:home|Users)/[a-z]\w*/`),
+	regexp.MustCompile(`proxy\.golang\.org`),
+	regexp.MustCompile(`registry\.npmjs\.org`),
+}
+
+// everywhere is what matches but is the same on every machine that has it.
+var everywhere = regexp.MustCompile(`/home/linuxbrew/`)
+
+func TestNoPathsOfOneMachine(t *testing.T) {
+	// Not only what is committed: what is about to be, too. Looked at so that go test notices when the list changes.
+	_, _ = os.Stat(filepath.Join(root, ".git", "index"))
+	git := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	git.Dir = root
+	list, err := git.Output()
+	if err != nil {
+		t.Skipf("not a checkout: %v", err)
+	}
+	for name := range strings.SplitSeq(strings.Trim(string(list), "\x00"), "\x00") {
+		if filepath.Base(name) == "go.sum" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil || bytes.IndexByte(text, 0) >= 0 {
+			continue // removed but not yet committed, a link to a folder, or no text
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			line = everywhere.ReplaceAllString(line, "")
+			for _, pattern := range ofOneMachine {
+				if found := pattern.FindString(line); found != "" {
+					t.Errorf("%s:%d: %q belongs to one machine", name, i+1, found)
+				}
+			}
+		}
+	}
+}

@@ -36,72 +36,72 @@ var mayImport = map[string][]string{
 // forTests are the packages that serve tests; no program contains them.
 var forTests = []string{"api/apitest", "internal/dbtest", "provider/providertest"}
 
-func TestImportTable(t *testing.T) {
-	each(t, func(s *source) {
-		allowed, known := mayImport[s.pkg]
-		if !known {
-			t.Errorf("%s: package %s is not in the table of imports: add it here and in docs/architecture.md", s.name, s.pkg)
-			return
+func TestImportTable(t *testing.T) { each(t, importTableRule) }
+
+func importTableRule(s *source, report reporter) {
+	if s.isTest {
+		return
+	}
+	allowed, known := mayImport[s.pkg]
+	if !known {
+		report("%s: package %s is not in the table of imports: add it here and in docs/architecture.md", s.name, s.pkg)
+		return
+	}
+	for _, imported := range s.imports() {
+		ours, ok := strings.CutPrefix(imported, module+"/")
+		if !ok {
+			continue
 		}
-		if s.isTest {
-			return
+		if slices.Contains(forTests, ours) {
+			report("%s imports %s, which is for tests", s.name, ours)
+		} else if !slices.Equal(allowed, anything) && !slices.Contains(allowed, ours) {
+			report("%s: %s may not import %s", s.name, s.pkg, ours)
 		}
-		for _, imported := range s.imports() {
-			ours, ok := strings.CutPrefix(imported, module+"/")
-			if !ok {
-				continue
-			}
-			if slices.Contains(forTests, ours) {
-				t.Errorf("%s imports %s, which is for tests", s.name, ours)
-			} else if !slices.Equal(allowed, anything) && !slices.Contains(allowed, ours) {
-				t.Errorf("%s: %s may not import %s", s.name, s.pkg, ours)
-			}
-		}
-	})
+	}
 }
 
-func TestForeignImports(t *testing.T) {
+func TestForeignImports(t *testing.T) { each(t, foreignImportsRule) }
+
+func foreignImportsRule(s *source, report reporter) {
 	under := func(imported, prefix string) bool {
 		return imported == prefix || strings.HasPrefix(imported, prefix+"/")
 	}
-	each(t, func(s *source) {
-		for _, imported := range s.imports() {
-			if strings.Contains(imported, "pgxmock") || strings.Contains(imported, "sqlmock") {
-				t.Errorf("%s imports %s: tests run on PostgreSQL, a mock of it proves nothing", s.name, imported)
-			}
-			if s.isTest {
-				continue
-			}
-			if under(imported, "github.com/stripe/stripe-go") || strings.HasPrefix(imported, "github.com/stripe/stripe-go/") {
-				if s.pkg != "provider/stripe" && s.pkg != "inbox" {
-					t.Errorf("%s: Stripe's SDK stays in provider/stripe, and inbox for signatures", s.name)
-				}
-			}
-			if under(s.pkg, "api") && under(imported, "github.com/jackc/pgx/v5") {
-				t.Errorf("%s: the HTTP edge knows no database", s.name)
+	for _, imported := range s.imports() {
+		if strings.Contains(imported, "pgxmock") || strings.Contains(imported, "sqlmock") {
+			report("%s imports %s: tests run on PostgreSQL, a mock of it proves nothing", s.name, imported)
+		}
+		if s.isTest {
+			continue
+		}
+		if under(imported, "github.com/stripe/stripe-go") || strings.HasPrefix(imported, "github.com/stripe/stripe-go/") {
+			if s.pkg != "provider/stripe" && s.pkg != "inbox" {
+				report("%s: Stripe's SDK stays in provider/stripe, and inbox for signatures", s.name)
 			}
 		}
-	})
+		if under(s.pkg, "api") && under(imported, "github.com/jackc/pgx/v5") {
+			report("%s: the HTTP edge knows no database", s.name)
+		}
+	}
 }
 
 // TestDomainKnowsNoHTTP allows status codes: the stored answer of an operation has one.
-func TestDomainKnowsNoHTTP(t *testing.T) {
+func TestDomainKnowsNoHTTP(t *testing.T) { each(t, domainKnowsNoHTTPRule) }
+
+func domainKnowsNoHTTPRule(s *source, report reporter) {
 	domain := []string{"accounts", "charges", "db", "idemkeys", "outbox", "provider", "recovery"}
-	each(t, func(s *source) {
-		if s.isTest || !slices.Contains(domain, s.pkg) {
-			return
+	if s.isTest || !slices.Contains(domain, s.pkg) {
+		return
+	}
+	s.uses(func(importPath, name string, at token.Pos) {
+		if importPath == "net/http" && !strings.HasPrefix(name, "Status") && !s.granted(at, "http") {
+			report("%s: %s knows no HTTP but status codes (//tidy:http and a reason grants an exception)", s.position(at), s.pkg)
 		}
-		s.uses(func(importPath, name string, at token.Pos) {
-			if importPath == "net/http" && !strings.HasPrefix(name, "Status") && !s.granted(at, "http") {
-				t.Errorf("%s: %s knows no HTTP but status codes (//tidy:http and a reason grants an exception)", s.position(at), s.pkg)
-			}
-		})
 	})
 }
 
 func TestPackageDocs(t *testing.T) {
 	documented, names := map[string]bool{}, map[string]string{}
-	each(t, func(s *source) {
+	each(t, func(s *source, _ reporter) {
 		if s.isTest {
 			return
 		}

@@ -97,7 +97,7 @@ var sources = sync.OnceValues(func() ([]*source, error) {
 		if filepath.Ext(name) != ".go" {
 			return nil
 		}
-		s, err := parse(name)
+		s, err := load(name)
 		if s != nil {
 			all = append(all, s)
 		}
@@ -121,26 +121,30 @@ func enter(dir string) error {
 	return nil
 }
 
-// parse returns nil for a file that no system ever compiles.
-func parse(name string) (*source, error) {
+// load returns nil for a file that no system ever compiles.
+func load(name string) (*source, error) {
 	rel, err := filepath.Rel(root, name)
 	if err != nil {
 		return nil, err
 	}
 	rel = filepath.ToSlash(rel)
 	s := &source{name: rel, pkg: path.Dir(rel), isTest: strings.HasSuffix(rel, "_test.go"), fset: token.NewFileSet()}
-	if s.text, err = os.ReadFile(name); errors.Is(err, fs.ErrNotExist) {
+	s.text, err = os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // removed while we walked
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
-	if s.file, err = parser.ParseFile(s.fset, rel, s.text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
+	if err := s.parse(); err != nil || !compiles(s.file) {
 		return nil, err
-	}
-	if !compiles(s.file) {
-		return nil, nil
 	}
 	return s, nil
+}
+
+func (s *source) parse() (err error) {
+	s.file, err = parser.ParseFile(s.fset, s.name, s.text, parser.ParseComments|parser.SkipObjectResolution)
+	return err
 }
 
 // compiles tells whether a file's build constraint holds on any system that we build for.
@@ -162,8 +166,11 @@ func compiles(file *ast.File) bool {
 	return true
 }
 
+// reporter takes findings; t.Errorf is one.
+type reporter func(format string, args ...any)
+
 // each runs a rule over the Go files.
-func each(t *testing.T, rule func(s *source)) {
+func each(t *testing.T, rule func(*source, reporter)) {
 	t.Helper()
 	all, err := sources()
 	if err != nil {
@@ -173,6 +180,6 @@ func each(t *testing.T, rule func(s *source)) {
 		t.Fatalf("only %d Go files found", len(all))
 	}
 	for _, s := range all {
-		rule(s)
+		rule(s, t.Errorf)
 	}
 }

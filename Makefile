@@ -48,6 +48,7 @@ verify: verify-generated verify-format vet lint verify-modules ## check generate
 # Generates into a scratch folder and compares: nothing is touched, and uncommitted work does not matter.
 .PHONY: verify-generated
 verify-generated: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen
+	@echo "generated code is what its sources give"
 	@tools="$$PWD/$(TOOLS)"; scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
 	mkdir "$$scratch/db" "$$scratch/api" && \
 	cp sqlc.yaml openapi.yaml "$$scratch" && cp -R db/query db/migrations "$$scratch/db" && \
@@ -60,6 +61,7 @@ verify-generated: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen
 
 .PHONY: verify-format
 verify-format:
+	@echo "gofmt -l"
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) && \
 	[ -z "$$unformatted" ] || { echo "not gofmt'ed:" $$unformatted >&2; exit 1; }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -67,7 +66,7 @@ func bareMain(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.MaxConns = int32(*pool) //nolint:gosec // a small number
+	cfg.MaxConns = int32(*pool)
 	db, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func (s *bareServer) serve(ctx context.Context, listen string) error {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.POST("/v1/charges", s.create)
-	l, err := net.Listen("tcp", listen)
+	l, err := listenOn(ctx, listen)
 	if err != nil {
 		return err
 	}

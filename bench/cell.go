@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 )
@@ -172,7 +171,7 @@ func (b *bench) raise(ctx context.Context, c cell, url string) (s *stage, err er
 }
 
 func (b *bench) raiseProduct(ctx context.Context, s *stage, url string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // to find a free port
+	l, err := listenOn(ctx, "127.0.0.1:0") // to find a free port
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,10 @@ const stopPatience = 40 * time.Second
 // announce tells the parent where we listen.
 func announce(l net.Listener) { fmt.Println("listening", l.Addr()) }
 
+func listenOn(ctx context.Context, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
 // untilOrphaned returns a channel that is closed when ctx ends or when standard input does: our parent holds its other end
 // and may have been killed in a way that it could not tell us. Started by hand, only ctx counts.
 func untilOrphaned(ctx context.Context) <-chan struct{} {

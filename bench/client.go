@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -28,8 +29,8 @@ type answer struct {
 	retryAfter string
 }
 
-func dial(target, apiKey string) (*conn, error) {
-	c, err := net.DialTimeout("tcp", target, 10*time.Second)
+func dial(ctx context.Context, target, apiKey string) (*conn, error) {
+	c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", target)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ type config struct {
 func parseConfig(args []string) (config, error) {
 	var c config
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.Usage = func() { fmt.Fprint(fs.Output(), usage); fs.PrintDefaults() }
+	fs.Usage = func() { put(fs.Output(), "%s", usage); fs.PrintDefaults() }
 	systems := fs.String("systems", "F,B,P", "which systems")
 	clients := fs.String("clients", "1,8,32,64", "numbers of clients, with a provider that answers at once")
 	slow := fs.String("slow-clients", "64,256", "numbers of clients, with the slow provider; F has none and is left out")
@@ -70,11 +70,11 @@ func parseConfig(args []string) (config, error) {
 	c.Measure, c.Warmup = asDuration(*seconds), asDuration(*warmup)
 	if *short { // what was asked for by name still holds
 		unlessSet(set, "rounds", func() { c.Rounds = 1 })
-		unlessSet(set, "seconds", func() { c.Measure = time.Second })
-		unlessSet(set, "warmup", func() { c.Warmup = 300 * time.Millisecond })
+		unlessSet(set, "seconds", func() { c.Measure = 800 * time.Millisecond })
+		unlessSet(set, "warmup", func() { c.Warmup = 200 * time.Millisecond })
 		unlessSet(set, "clients", func() { *clients = "1,32" })
 		unlessSet(set, "slow-clients", func() { *slow = "64" })
-		unlessSet(set, "preload", func() { c.Preload = 1000 })
+		unlessSet(set, "preload", func() { c.Preload = 500 })
 	}
 	return c, c.finish(*systems, *clients, *slow)
 }

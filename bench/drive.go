@@ -73,7 +73,7 @@ func (d *driver) drive(ctx context.Context, loop func(*worker)) error {
 	stop := make(chan struct{})
 	workers := make([]*worker, d.clients)
 	for i := range workers { // connected before the clock starts
-		c, err := dial(d.target, d.apiKey)
+		c, err := dial(ctx, d.target, d.apiKey)
 		if err != nil {
 			return err
 		}

@@ -9,25 +9,28 @@ import (
 	"time"
 )
 
+// put writes; a terminal that is gone is nobody's fault.
+func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 // print writes the report for people.
 func (r *report) print(w io.Writer) {
-	fmt.Fprintf(w, "%s; %s\n", r.Machine, strings.SplitN(r.Postgres, ",", 2)[0])
-	fmt.Fprintf(w, "fsync on; beside PostgreSQL's defaults: %s\n", r.Settings)
-	fmt.Fprintf(w, "%d rounds, %.3g s each cell, medians; pool of B and P: %d connections\n", r.Rounds, r.Seconds, r.Pool)
-	fmt.Fprintln(w, "F: the two statements alone (pgbench)   B: bare echo + pgx server   P: paidonce serve")
+	put(w, "%s; %s\n", r.Machine, strings.SplitN(r.Postgres, ",", 2)[0])
+	put(w, "fsync on; beside PostgreSQL's defaults: %s\n", r.Settings)
+	put(w, "%d rounds, %.3g s each cell, medians; pool of B and P: %d connections\n", r.Rounds, r.Seconds, r.Pool)
+	put(w, "F: the two statements alone (pgbench)   B: bare echo + pgx server   P: paidonce serve\n")
 	r.printSizes(w)
 	for _, d := range r.delays() {
-		fmt.Fprintf(w, "\nCharges, provider answers %s\n", after(d))
+		put(w, "\nCharges, provider answers %s\n", after(d))
 		r.printCells(w, func(x result) bool { return x.Kind == "charges" && x.Delay == d })
 		r.printRatios(w, d)
 	}
 	if slices.ContainsFunc(r.Medians, func(x result) bool { return x.Kind != "charges" }) {
-		fmt.Fprintln(w, "\nReplays; charges with and without a retry storm; charges in flight (a request is a replay or a charge)")
+		put(w, "\nReplays; charges with and without a retry storm; charges in flight (a request is a replay or a charge)\n")
 		r.printCells(w, func(x result) bool { return x.Kind != "charges" })
 	}
 	r.printGoals(w)
 	for _, f := range r.Faults {
-		fmt.Fprintln(w, "WENT WRONG:", f)
+		put(w, "WENT WRONG: %s\n", f)
 	}
 }
 
@@ -41,7 +44,7 @@ func (r *report) printSizes(w io.Writer) {
 			text += fmt.Sprintf("  %s %.0f, %.0f, %.0f", x.System, x.Params, x.Answer, x.Event)
 		}
 	}
-	fmt.Fprintln(w, text)
+	put(w, "%s\n", text)
 }
 
 func (r *report) delays() []time.Duration {
@@ -63,7 +66,7 @@ func after(d time.Duration) string {
 
 func (r *report) printCells(w io.Writer, want func(result) bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "clients\tsystem\tper second\tp50 ms\tp99 ms\tCPU µs each\tserver\tPostgreSQL\tstub\tdriver\tWAL B each\tconnections\t")
+	put(t, "clients\tsystem\tper second\tp50 ms\tp99 ms\tCPU µs each\tserver\tPostgreSQL\tstub\tdriver\tWAL B each\tconnections\t\n")
 	for _, x := range r.Medians {
 		if !want(x) {
 			continue
@@ -72,7 +75,7 @@ func (r *report) printCells(w io.Writer, want func(result) bool) {
 		if x.Kind != "charges" {
 			name += " " + x.Kind
 		}
-		fmt.Fprintf(t, "%d\t%s\t%.0f\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\t\n", x.Clients, name, x.PerSecond, x.P50, x.P99,
+		put(t, "%d\t%s\t%.0f\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\t\n", x.Clients, name, x.PerSecond, x.P50, x.P99,
 			micros(x.cpu()), micros(x.CPUServer), micros(x.CPUPostgres), micros(x.CPUStub), micros(x.CPUDriver), x.WAL, x.Connections)
 	}
 	_ = t.Flush()
@@ -112,13 +115,13 @@ func (r *report) printRatios(w io.Writer, d time.Duration) {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "clients\t"+strings.Join(names, "\t")+"\t")
+	put(t, "clients\t%s\t\n", strings.Join(names, "\t"))
 	for _, n := range clients {
-		fmt.Fprintf(t, "%d\t", n)
+		put(t, "%d\t", n)
 		for _, name := range names {
-			fmt.Fprintf(t, "%s\t", cells[fmt.Sprint(name, n)])
+			put(t, "%s\t", cells[fmt.Sprint(name, n)])
 		}
-		fmt.Fprintln(t)
+		put(t, "\n")
 	}
 	_ = t.Flush()
 }
@@ -130,14 +133,14 @@ func order(name string) int {
 }
 
 func (r *report) printGoals(w io.Writer) {
-	fmt.Fprintln(w, "\nGoals (medians of the rounds' ratios)")
+	put(w, "\nGoals (medians of the rounds' ratios)\n")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, g := range r.Goals {
 		if g.State == "not measured" {
-			fmt.Fprintf(t, "  %s\t%s\t\t%s\n", g.Name, g.Want, g.State)
+			put(t, "  %s\t%s\t\t%s\n", g.Name, g.Want, g.State)
 			continue
 		}
-		fmt.Fprintf(t, "  %s\t%s\tgot %.2f\t%s\n", g.Name, g.Want, g.Got, g.State)
+		put(t, "  %s\t%s\tgot %.2f\t%s\n", g.Name, g.Want, g.Got, g.State)
 	}
 	_ = t.Flush()
 }

@@ -29,7 +29,7 @@ type bench struct {
 // who goes first changes from round to round.
 func run(ctx context.Context, cfg config) (err error) {
 	b := &bench{cfg: cfg}
-	defer func() { err = errors.Join(err, b.tearDown()) }()
+	defer func() { err = errors.Join(err, b.tearDown()) }() //nolint:contextcheck // also when ctx has ended
 	if err := b.setUp(ctx); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	defer b.pg.drop(name)
+	defer b.pg.drop(name) //nolint:contextcheck // also when ctx has ended
 	if c.System == Floor {
 		return b.runFloor(ctx, c, name)
 	}

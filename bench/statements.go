@@ -9,6 +9,8 @@ import (
 
 // The two statements of a charge, in single-row form: what db/query/charges.sql writes for many. They are kept here as
 // text of our own, so that they stay what one would write who commits alone; when the schema changes, they follow by hand.
+// The settling one does not ask for status = 'in_progress', which the recovery point implies: a planner that is told may
+// read the whole partial index of unfinished keys instead of one row.
 var (
 	//go:embed sql/claim.sql
 	claimText string

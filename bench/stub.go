@@ -54,7 +54,7 @@ func stubMain(ctx context.Context, args []string) error {
 	if err := parseFlags(fs, args); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", *listen)
+	l, err := listenOn(ctx, *listen)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ WITH won AS (
     WHERE c.id = :charge_id::text AND c.operation_id = :operation_id::text AND c.account_id = :account_id::text
         AND c.status = 'pending' AND c.provider_id IS NULL
         AND k.account_id = :account_id::text AND k.key = :key::text AND k.operation_id = :operation_id::text
-        AND k.lease_token = :lease_token::text AND k.recovery_point = 'started' AND k.status = 'in_progress'
+        AND k.lease_token = :lease_token::text AND k.recovery_point = 'started'
     RETURNING k.operation_id
 ), settled AS (
     UPDATE charges c SET

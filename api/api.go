@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
@@ -90,8 +91,11 @@ func New(cfg Config) (*Server, error) {
 // headToo answers HEAD wherever GET is answered; net/http leaves the body out.
 type headToo struct{ *echo.Echo }
 
-// GET registers both methods.
+// GET registers both methods. The router lets a parameter at the end of a path swallow slashes, so what is below it is said not to exist.
 func (h headToo) GET(path string, handle echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
+	if strings.Contains(path, ":") {
+		h.Echo.RouteNotFound(path+"/*", echo.NotFoundHandler)
+	}
 	h.Echo.HEAD(path, handle, m...)
 	return h.Echo.GET(path, handle, m...)
 }

@@ -55,3 +55,8 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Charge, error)
 func (s *Service) List(ctx context.Context, accountID string, f Filter) (Page, error) {
 	return s.store.list(ctx, accountID, f)
 }
+
+// Operation tells which operation made a charge, of any account: for operators. Errors: [ErrNotFound], or the database's.
+func (s *Service) Operation(ctx context.Context, id string) (string, error) {
+	return s.store.operation(ctx, id)
+}

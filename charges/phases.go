@@ -25,13 +25,13 @@ type Config struct {
 	LookupMisses int
 }
 
-// Phases is the charge as a table: what is done at each recovery point.
+// Creation is the charge as a kind of operation: what is done at each recovery point.
 //
 //	started    the key is claimed and the charge is pending; the provider may have been called → ask it, settle
 //	finished   the charge is settled, its event and the answer are stored → replay
-func Phases(p provider.Provider, s *Store, cfg Config) idemkeys.Phases {
+func Creation(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
 	c := creation{provider: p, store: s, cfg: cfg}
-	return idemkeys.Phases{idemkeys.Started: c.charge}
+	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.charge}, Resolve: c.resolve}
 }
 
 type creation struct {
@@ -46,19 +46,19 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 	if err := json.Unmarshal(op.Params, &r); err != nil {
 		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
 	}
-	step := nextStep(op)
-	if step != send {
+	plan := op.Plan()
+	if plan != idemkeys.Send {
 		found, err := c.lookUp(ctx, op, r)
 		if err != nil {
 			return idemkeys.Commit{}, err
 		}
 		if found != nil {
-			return c.settled(op, r, *found), nil
+			return noted(c.settled(op, r, *found), "found by a look-up"), nil
 		}
 	}
-	if step == lookUpOnly {
+	if plan == idemkeys.LookUpOnly {
 		if op.Misses+1 >= c.cfg.LookupMisses && op.SpanOver {
-			return c.neverMade(op, r), nil
+			return noted(c.neverMade(op, r), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
 		}
 		return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true,
 			Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
@@ -68,32 +68,14 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 		return idemkeys.Commit{}, unresolved(err)
 	}
 	if outcome.Refusal != nil {
-		return c.refused(op, r, *outcome.Refusal), nil
+		return noted(c.refused(op, r, *outcome.Refusal), "sent"), nil
 	}
-	return c.settled(op, r, *outcome.Charge), nil
+	return noted(c.settled(op, r, *outcome.Charge), "sent"), nil
 }
 
-type step int
-
-const (
-	send           step = iota // nothing was sent before: send
-	lookUpThenSend             // it may have been sent: look, then send the same again under the same derived key
-	lookUpOnly                 // the derived key can no longer be trusted: look only
-)
-
-// serverErrorsMax: a provider stores a 5xx and replays it for the same key for ever, so after the second sending is pointless.
-const serverErrorsMax = 2
-
-// nextStep decides by stored facts alone.
-func nextStep(op idemkeys.Operation) step {
-	switch {
-	case !op.Reached:
-		return send
-	case op.WindowOpen && op.ServerErrors < serverErrorsMax && op.Misses == 0:
-		return lookUpThenSend
-	default:
-		return lookUpOnly
-	}
+func noted(c idemkeys.Commit, note string) idemkeys.Commit {
+	c.Note = note
+	return c
 }
 
 // lookUp asks the provider for the operation's charge. nil, nil: a complete look-up found nothing. Anything doubtful is for a person.
@@ -109,12 +91,20 @@ func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.
 	default:
 		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d charges of this operation", len(hits))}
 	}
-	hit := hits[0]
-	if hit.Amount != r.Amount || hit.Currency != r.Currency || hit.Livemode != r.Livemode {
-		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider's charge %s is of %d %s (livemode %t), asked for were %d %s (livemode %t)",
-			hit.ID, hit.Amount, hit.Currency, hit.Livemode, r.Amount, r.Currency, r.Livemode)}
+	if err := matches(hits[0], r); err != nil {
+		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
 	}
-	return &hit, nil
+	return &hits[0], nil
+}
+
+// matches tells in what a provider's charge differs from what was asked for.
+func matches(got provider.Charge, r provider.ChargeRequest) error {
+	if got.Amount != r.Amount || got.Currency != r.Currency || got.Livemode != r.Livemode || got.Tags != r.Tags {
+		return fmt.Errorf("the provider's charge %s is of %d %s (livemode %t, operation %q of %q), asked for were %d %s (livemode %t, operation %q of %q)",
+			got.ID, got.Amount, got.Currency, got.Livemode, got.Tags.Operation, got.Tags.Installation,
+			r.Amount, r.Currency, r.Livemode, r.Tags.Operation, r.Tags.Installation)
+	}
+	return nil
 }
 
 // doubt is what a provider's error leaves us with.
@@ -137,6 +127,7 @@ func unresolved(err error) doubt {
 		u.ServerError = p.ServerError
 		u.Park = p.Kind == provider.Conflict
 		u.RetryAfter = p.RetryAfter
+		u.Reference = p.RequestID
 	}
 	return doubt{u}
 }

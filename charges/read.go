@@ -22,6 +22,14 @@ func (s *Store) row(ctx context.Context, accountID, id string) (row db.Charge, e
 	return row, err
 }
 
+func (s *Store) operation(ctx context.Context, id string) (string, error) {
+	op, err := s.queries.ChargeOperation(ctx, s.pool, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrNotFound
+	}
+	return op, err
+}
+
 func (s *Store) get(ctx context.Context, accountID, id string) (Charge, error) {
 	row, err := s.row(ctx, accountID, id)
 	if err != nil {

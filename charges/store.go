@@ -68,7 +68,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		row.op = idemkeys.Operation{
 			AccountID: r.AccountID, Key: r.Key, ID: operationID, Kind: KindCreate, Point: idemkeys.Started, Params: frozen,
-			ResourceID: db.NewID("ch"), RequestID: r.RequestID, LeaseToken: leaseToken, Attempts: 1, WindowOpen: true,
+			ResourceID: db.NewID("ch"), RequestID: r.RequestID, LeaseToken: leaseToken, Actor: "request " + r.RequestID, Attempts: 1, WindowOpen: true,
 		}
 		claimedAt, won, err := s.store.claims.Do(ctx, row)
 		op := row.op.Leased(claimedAt)
@@ -130,6 +130,7 @@ type settleRow struct {
 	answer  idemkeys.Answer
 	headers []byte
 	outcome string
+	log     idemkeys.LogEntry
 }
 
 // Execute implements [idemkeys.Write]: the stored answer, the settled charge and its event, in one statement, in company.
@@ -145,6 +146,9 @@ func (w settlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Co
 			return false, err
 		}
 		row.outcome = string(outcome)
+	}
+	if c.Log != nil {
+		row.log = *c.Log
 	}
 	_, won, err := w.store.settles.Do(ctx, row)
 	return won, err
@@ -175,6 +179,9 @@ func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]
 		p.EventIds = append(p.EventIds, r.eventID)
 		p.EventTypes = append(p.EventTypes, r.eventType)
 		p.EventPayloads = append(p.EventPayloads, r.eventPayload)
+		p.LogEvents = append(p.LogEvents, r.log.Event)
+		p.LogActors = append(p.LogActors, r.log.Actor)
+		p.LogDetails = append(p.LogDetails, r.log.Detail)
 	}
 	ids, err := s.queries.ChargeSettle(ctx, s.pool, p)
 	if err != nil {

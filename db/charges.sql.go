@@ -315,28 +315,41 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 	return items, nil
 }
 
+const chargeOperation = `-- name: ChargeOperation :one
+SELECT c.operation_id FROM charges c WHERE c.id = $1
+`
+
+// For operators: of any account.
+func (q *Queries) ChargeOperation(ctx context.Context, db DBTX, id string) (string, error) {
+	row := db.QueryRow(ctx, chargeOperation, id)
+	var operation_id string
+	err := row.Scan(&operation_id)
+	return operation_id, err
+}
+
 const chargeSettle = `-- name: ChargeSettle :many
 WITH x AS (
-    SELECT account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body, charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload FROM ROWS FROM (
+    SELECT account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body, charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload, log_event, log_actor, log_detail FROM ROWS FROM (
         unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
         unnest($5::text[]), unnest($6::text[]), unnest($7::smallint[]),
         unnest($8::bytea[]), unnest($9::bytea[]), unnest($10::text[]),
         unnest($11::text[]), unnest($12::bigint[]), unnest($13::boolean[]), unnest($14::boolean[]),
         unnest($15::text[]), unnest($16::text[]), unnest($17::text[]), unnest($18::text[]),
-        unnest($19::text[]), unnest($20::text[]), unnest($21::bytea[])
+        unnest($19::text[]), unnest($20::text[]), unnest($21::bytea[]),
+        unnest($22::text[]), unnest($23::text[]), unnest($24::text[])
     ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body,
         charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id,
-        event_id, event_type, event_payload)
+        event_id, event_type, event_payload, log_event, log_actor, log_detail)
 ), won AS (
     UPDATE idempotency_keys k SET
         status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
         response_code = x.response_code, response_headers = x.response_headers, response_body = x.response_body,
-        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $22::interval
+        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $25::interval
     FROM x JOIN charges c ON c.id = x.charge_id AND c.operation_id = x.operation_id AND c.account_id = x.account_id
         AND c.status = 'pending' AND c.provider_id IS NULL
     WHERE k.account_id = x.account_id AND k.key = x.key AND k.operation_id = x.operation_id
         AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point AND k.status = 'in_progress'
-    RETURNING k.operation_id
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
 ), settled AS (
     UPDATE charges c SET
         status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
@@ -348,6 +361,11 @@ WITH x AS (
     INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
     SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload
     FROM x JOIN won ON won.operation_id = x.operation_id
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+    SELECT won.operation_id, x.log_event, won.attempts, x.log_actor, won.last_attempt_at, x.log_detail, x.provider_id
+    FROM x JOIN won ON won.operation_id = x.operation_id
+    WHERE x.log_event <> ''
 )
 SELECT won.operation_id FROM won
 `
@@ -374,6 +392,9 @@ type ChargeSettleParams struct {
 	EventIds        []string
 	EventTypes      []string
 	EventPayloads   [][]byte
+	LogEvents       []string
+	LogActors       []string
+	LogDetails      []string
 	KeyTtl          time.Duration
 }
 
@@ -402,6 +423,9 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 		arg.EventIds,
 		arg.EventTypes,
 		arg.EventPayloads,
+		arg.LogEvents,
+		arg.LogActors,
+		arg.LogDetails,
 		arg.KeyTtl,
 	)
 	if err != nil {

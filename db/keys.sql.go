@@ -55,23 +55,33 @@ func (q *Queries) KeyForget(ctx context.Context, db DBTX, arg KeyForgetParams) (
 
 const keyLeaseDue = `-- name: KeyLeaseDue :many
 WITH due AS (
-    SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached FROM idempotency_keys d
+    SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < $3::timestamptz
         AND ((d.lease_token IS NULL AND coalesce(d.next_run_at <= clock_timestamp(), true))
             OR (d.lease_token IS NOT NULL AND d.locked_at <= clock_timestamp() - $4::interval))
     ORDER BY d.next_run_at NULLS FIRST
     LIMIT $5::integer
     FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE idempotency_keys k SET
+        lease_token = replace(gen_random_uuid()::text, '-', ''), locked_at = clock_timestamp(), attempts = k.attempts + 1,
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+    FROM due
+    WHERE k.account_id = due.account_id AND k.key = due.key
+    RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, due.reached, due.locked_at AS was_locked_at
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
+    SELECT leased.operation_id, 'resumed', leased.attempts, $6::text, leased.was_locked_at,
+        CASE WHEN leased.was_locked_at IS NULL THEN 'its time had come' ELSE 'its owner is gone' END
+    FROM leased
 )
-UPDATE idempotency_keys k SET
-    lease_token = replace(gen_random_uuid()::text, '-', ''), locked_at = clock_timestamp(), attempts = k.attempts + 1,
-    first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
-FROM due
-WHERE k.account_id = due.account_id AND k.key = due.key
-RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, due.reached::boolean AS reached,
-    coalesce(k.first_attempt_at > clock_timestamp() - $1::interval, true)::boolean AS window_open,
-    coalesce(k.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
+SELECT account_id, key, operation_id, kind, params, resource_id, request_id, recovery_point, lease_token::text AS lease_token, attempts,
+    created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses,
+    reached::boolean AS reached,
+    (first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
+    coalesce(first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
     clock_timestamp()::timestamptz AS now
+FROM leased
 `
 
 type KeyLeaseDueParams struct {
@@ -80,10 +90,25 @@ type KeyLeaseDueParams struct {
 	PassStart  time.Time
 	StaleAfter time.Duration
 	Most       int32
+	Actor      string
 }
 
 type KeyLeaseDueRow struct {
-	IdempotencyKey IdempotencyKey
+	AccountID      string
+	Key            string
+	OperationID    string
+	Kind           string
+	Params         []byte
+	ResourceID     string
+	RequestID      string
+	RecoveryPoint  string
+	LeaseToken     string
+	Attempts       int32
+	CreatedAt      time.Time
+	FirstAttemptAt time.Time
+	LastAttemptAt  time.Time
+	ServerErrors   int32
+	LookupMisses   int32
 	Reached        bool
 	WindowOpen     bool
 	SpanOver       bool
@@ -99,6 +124,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 		arg.PassStart,
 		arg.StaleAfter,
 		arg.Most,
+		arg.Actor,
 	)
 	if err != nil {
 		return nil, err
@@ -108,34 +134,21 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 	for rows.Next() {
 		var i KeyLeaseDueRow
 		if err := rows.Scan(
-			&i.IdempotencyKey.AccountID,
-			&i.IdempotencyKey.Key,
-			&i.IdempotencyKey.OperationID,
-			&i.IdempotencyKey.Kind,
-			&i.IdempotencyKey.HashVersion,
-			&i.IdempotencyKey.RequestHash,
-			&i.IdempotencyKey.RequestID,
-			&i.IdempotencyKey.Params,
-			&i.IdempotencyKey.ResourceID,
-			&i.IdempotencyKey.Status,
-			&i.IdempotencyKey.RecoveryPoint,
-			&i.IdempotencyKey.LeaseToken,
-			&i.IdempotencyKey.LockedAt,
-			&i.IdempotencyKey.Attempts,
-			&i.IdempotencyKey.FirstAttemptAt,
-			&i.IdempotencyKey.LastAttemptAt,
-			&i.IdempotencyKey.NextRunAt,
-			&i.IdempotencyKey.ServerErrors,
-			&i.IdempotencyKey.LookupMisses,
-			&i.IdempotencyKey.FirstMissAt,
-			&i.IdempotencyKey.LastError,
-			&i.IdempotencyKey.ParkedAt,
-			&i.IdempotencyKey.ResponseCode,
-			&i.IdempotencyKey.ResponseHeaders,
-			&i.IdempotencyKey.ResponseBody,
-			&i.IdempotencyKey.CreatedAt,
-			&i.IdempotencyKey.FinishedAt,
-			&i.IdempotencyKey.ExpiresAt,
+			&i.AccountID,
+			&i.Key,
+			&i.OperationID,
+			&i.Kind,
+			&i.Params,
+			&i.ResourceID,
+			&i.RequestID,
+			&i.RecoveryPoint,
+			&i.LeaseToken,
+			&i.Attempts,
+			&i.CreatedAt,
+			&i.FirstAttemptAt,
+			&i.LastAttemptAt,
+			&i.ServerErrors,
+			&i.LookupMisses,
 			&i.Reached,
 			&i.WindowOpen,
 			&i.SpanOver,
@@ -152,8 +165,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 }
 
 const keyListDue = `-- name: KeyListDue :many
-SELECT k.operation_id, k.kind, k.resource_id, k.recovery_point, k.attempts, k.created_at, k.last_error
-FROM idempotency_keys k
+SELECT k.operation_id FROM idempotency_keys k
 WHERE k.status = 'in_progress' AND k.parked_at IS NULL
     AND ((k.lease_token IS NULL AND coalesce(k.next_run_at <= clock_timestamp(), true))
         OR (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - $1::interval))
@@ -166,38 +178,20 @@ type KeyListDueParams struct {
 	Most       int32
 }
 
-type KeyListDueRow struct {
-	OperationID   string
-	Kind          string
-	ResourceID    string
-	RecoveryPoint string
-	Attempts      int32
-	CreatedAt     time.Time
-	LastError     *string
-}
-
 // What KeyLeaseDue would lease now, for --dry-run.
-func (q *Queries) KeyListDue(ctx context.Context, db DBTX, arg KeyListDueParams) ([]KeyListDueRow, error) {
+func (q *Queries) KeyListDue(ctx context.Context, db DBTX, arg KeyListDueParams) ([]string, error) {
 	rows, err := db.Query(ctx, keyListDue, arg.StaleAfter, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []KeyListDueRow
+	var items []string
 	for rows.Next() {
-		var i KeyListDueRow
-		if err := rows.Scan(
-			&i.OperationID,
-			&i.Kind,
-			&i.ResourceID,
-			&i.RecoveryPoint,
-			&i.Attempts,
-			&i.CreatedAt,
-			&i.LastError,
-		); err != nil {
+		var operation_id string
+		if err := rows.Scan(&operation_id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, operation_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -206,14 +200,21 @@ func (q *Queries) KeyListDue(ctx context.Context, db DBTX, arg KeyListDueParams)
 }
 
 const keyPark = `-- name: KeyPark :execrows
-UPDATE idempotency_keys SET
-    lease_token = NULL, locked_at = NULL, next_run_at = NULL, last_error = $1::text, parked_at = clock_timestamp()
-WHERE account_id = $2 AND key = $3 AND operation_id = $4
-    AND lease_token = $5::text AND recovery_point = $6 AND status = 'in_progress'
+WITH parked AS (
+    UPDATE idempotency_keys k SET
+        lease_token = NULL, locked_at = NULL, next_run_at = NULL, last_error = $2::text, parked_at = clock_timestamp()
+    WHERE k.account_id = $4 AND k.key = $5 AND k.operation_id = $6
+        AND k.lease_token = $7::text AND k.recovery_point = $8 AND k.status = 'in_progress'
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
+)
+INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+SELECT parked.operation_id, 'parked', parked.attempts, $1::text, parked.last_attempt_at, $2::text, $3::text FROM parked
 `
 
 type KeyParkParams struct {
+	Actor         string
 	LastError     string
+	Reference     string
 	AccountID     string
 	Key           string
 	OperationID   string
@@ -224,7 +225,9 @@ type KeyParkParams struct {
 // Nothing drives the operation any more until a person decides.
 func (q *Queries) KeyPark(ctx context.Context, db DBTX, arg KeyParkParams) (int64, error) {
 	result, err := db.Exec(ctx, keyPark,
+		arg.Actor,
 		arg.LastError,
+		arg.Reference,
 		arg.AccountID,
 		arg.Key,
 		arg.OperationID,
@@ -322,19 +325,26 @@ func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyR
 }
 
 const keyRelease = `-- name: KeyRelease :execrows
-UPDATE idempotency_keys SET
-    lease_token = NULL, locked_at = NULL, last_error = $1::text,
-    next_run_at = clock_timestamp() + $2::interval,
-    first_attempt_at = CASE WHEN $3::boolean THEN NULL ELSE first_attempt_at END,
-    server_errors = server_errors + $4::integer,
-    lookup_misses = CASE WHEN $5::boolean THEN lookup_misses + 1 ELSE lookup_misses END,
-    first_miss_at = CASE WHEN $5::boolean THEN coalesce(first_miss_at, clock_timestamp()) ELSE first_miss_at END
-WHERE account_id = $6 AND key = $7 AND operation_id = $8
-    AND lease_token = $9::text AND recovery_point = $10 AND status = 'in_progress'
+WITH released AS (
+    UPDATE idempotency_keys k SET
+        lease_token = NULL, locked_at = NULL, last_error = $2::text,
+        next_run_at = clock_timestamp() + $4::interval,
+        first_attempt_at = CASE WHEN $5::boolean THEN NULL ELSE k.first_attempt_at END,
+        server_errors = k.server_errors + $6::integer,
+        lookup_misses = CASE WHEN $7::boolean THEN k.lookup_misses + 1 ELSE k.lookup_misses END,
+        first_miss_at = CASE WHEN $7::boolean THEN coalesce(k.first_miss_at, clock_timestamp()) ELSE k.first_miss_at END
+    WHERE k.account_id = $8 AND k.key = $9 AND k.operation_id = $10
+        AND k.lease_token = $11::text AND k.recovery_point = $12 AND k.status = 'in_progress'
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
+)
+INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+SELECT released.operation_id, 'no_outcome', released.attempts, $1::text, released.last_attempt_at, $2::text, $3::text FROM released
 `
 
 type KeyReleaseParams struct {
+	Actor         string
 	LastError     string
+	Reference     string
 	Pause         time.Duration
 	NotReached    bool
 	ServerErrors  int32
@@ -349,7 +359,9 @@ type KeyReleaseParams struct {
 // Gives the lease back without an outcome. The point stays; the next driver resumes there.
 func (q *Queries) KeyRelease(ctx context.Context, db DBTX, arg KeyReleaseParams) (int64, error) {
 	result, err := db.Exec(ctx, keyRelease,
+		arg.Actor,
 		arg.LastError,
+		arg.Reference,
 		arg.Pause,
 		arg.NotReached,
 		arg.ServerErrors,
@@ -366,15 +378,43 @@ func (q *Queries) KeyRelease(ctx context.Context, db DBTX, arg KeyReleaseParams)
 	return result.RowsAffected(), nil
 }
 
+const keySweep = `-- name: KeySweep :execrows
+DELETE FROM idempotency_keys k
+WHERE (k.account_id, k.key) IN (
+        SELECT d.account_id, d.key FROM idempotency_keys d
+        WHERE d.expires_at <= clock_timestamp() AND d.status <> 'in_progress'
+        ORDER BY d.expires_at
+        LIMIT $1::integer
+        FOR UPDATE SKIP LOCKED
+    )
+    AND k.expires_at <= clock_timestamp() AND k.status <> 'in_progress'
+`
+
+// Forgets up to @most keys whose time is over, the oldest first. Rows that somebody works on are skipped, and the condition stands
+// outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry.
+func (q *Queries) KeySweep(ctx context.Context, db DBTX, most int32) (int64, error) {
+	result, err := db.Exec(ctx, keySweep, most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const keyTakeOver = `-- name: KeyTakeOver :one
-UPDATE idempotency_keys SET
-    lease_token = $1::text, locked_at = clock_timestamp(), attempts = attempts + 1,
-    first_attempt_at = coalesce(first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
-WHERE account_id = $2 AND key = $3 AND operation_id = $4
-    AND status = 'in_progress' AND parked_at IS NULL
-    AND lease_token IS NOT DISTINCT FROM $5::text AND attempts = $6::integer
-    AND (lease_token IS NULL OR locked_at <= clock_timestamp() - $7::interval)
-RETURNING clock_timestamp()::timestamptz AS now
+WITH taken AS (
+    UPDATE idempotency_keys k SET
+        lease_token = $1::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+    WHERE k.account_id = $2 AND k.key = $3 AND k.operation_id = $4
+        AND k.status = 'in_progress' AND (k.parked_at IS NULL OR $5::boolean)
+        AND k.lease_token IS NOT DISTINCT FROM $6::text AND k.attempts = $7::integer
+        AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $8::interval)
+    RETURNING k.operation_id, k.attempts
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
+    SELECT taken.operation_id, 'resumed', taken.attempts, $9::text, $10::timestamptz, $11::text FROM taken
+)
+SELECT clock_timestamp()::timestamptz AS now FROM taken
 `
 
 type KeyTakeOverParams struct {
@@ -382,26 +422,59 @@ type KeyTakeOverParams struct {
 	AccountID    string
 	Key          string
 	OperationID  string
+	Parked       bool
 	SeenToken    *string
 	SeenAttempts int32
 	StaleAfter   time.Duration
+	Actor        string
+	SeenLockedAt *time.Time
+	Detail       string
 }
 
 // Compare-and-swap on what was read: of many that saw the same stale or free lease, one wins. attempts is compared too, since a
-// free lease looks the same before and after an attempt in between.
+// free lease looks the same before and after an attempt in between. A parked operation is taken only by a person (@parked).
 func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParams) (time.Time, error) {
 	row := db.QueryRow(ctx, keyTakeOver,
 		arg.LeaseToken,
 		arg.AccountID,
 		arg.Key,
 		arg.OperationID,
+		arg.Parked,
 		arg.SeenToken,
 		arg.SeenAttempts,
 		arg.StaleAfter,
+		arg.Actor,
+		arg.SeenLockedAt,
+		arg.Detail,
 	)
 	var now time.Time
 	err := row.Scan(&now)
 	return now, err
+}
+
+const keyUnpark = `-- name: KeyUnpark :execrows
+WITH unparked AS (
+    UPDATE idempotency_keys k SET parked_at = NULL, next_run_at = clock_timestamp(), attempts = 1
+    WHERE k.operation_id = $3 AND k.status = 'in_progress' AND k.parked_at IS NOT NULL
+    RETURNING k.operation_id, k.attempts
+)
+INSERT INTO operation_log (operation_id, event, attempt, actor, detail)
+SELECT unparked.operation_id, 'retried', unparked.attempts, $1::text, $2::text FROM unparked
+`
+
+type KeyUnparkParams struct {
+	Actor       string
+	Reason      string
+	OperationID string
+}
+
+// A person lets the drivers try again, now and with fresh patience. What is known of the provider stays.
+func (q *Queries) KeyUnpark(ctx context.Context, db DBTX, arg KeyUnparkParams) (int64, error) {
+	result, err := db.Exec(ctx, keyUnpark, arg.Actor, arg.Reason, arg.OperationID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const now = `-- name: Now :one

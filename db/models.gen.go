@@ -157,6 +157,28 @@ type Installation struct {
 	CreatedAt time.Time
 }
 
+// What happened to operations that did not finish at their first attempt; append-only, written in the transactions it tells of. A charge that just works leaves nothing here.
+type OperationLog struct {
+	// The operation. Stays when its key is swept.
+	OperationID string
+	// When it was written.
+	At time.Time
+	// Order of writing within an operation; gaps mean nothing.
+	N int64
+	// resumed: a driver took the lease; no_outcome: an attempt ended without one; parked; settled: after more than one attempt; retried, resolved, adopted: by a person.
+	Event string
+	// Number of the attempt.
+	Attempt int32
+	// Who: request, reconciler, or operator and the person's name.
+	Actor string
+	// When the attempt began, or, for resumed, when the lease that was taken over had been taken.
+	BeganAt *time.Time
+	// Why, in words; cleaned text.
+	Detail string
+	// The provider's request id or object id.
+	Reference string
+}
+
 // Events, written in the transaction that makes them true. Delivery reads them from here.
 type Outbox struct {
 	// evt_ and a ULID, made at the insert; consumers dedupe by it.

@@ -44,7 +44,7 @@ type Engine struct {
 	queries *db.Queries
 	cfg     Config
 	log     *slog.Logger
-	kinds   map[string]Phases
+	kinds   map[string]Kind
 	waiters waiters
 
 	mu       sync.Mutex // guards draining against running.Add after Drain
@@ -53,7 +53,7 @@ type Engine struct {
 }
 
 // NewEngine returns an engine on the database that drives the given kinds of operation.
-func NewEngine(pool db.DBTX, cfg Config, log *slog.Logger, kinds map[string]Phases) *Engine {
+func NewEngine(pool db.DBTX, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {
 	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters()}
 }
 

@@ -72,6 +72,7 @@ type Operation struct {
 	ResourceID string
 	RequestID  string
 	LeaseToken string
+	Actor      string // who drives it, for the operation's log
 	Attempts   int
 	CreatedAt  time.Time // the database's clock
 
@@ -98,6 +99,17 @@ type Commit struct {
 	Status Status // Completed or Failed when Next is Finished
 	Answer *Answer
 	Write  Write
+	Note   string // how the outcome was learnt, for the operation's log; may be empty
+
+	// Log is what the write adds to the operation's log; nil adds nothing. Set by the engine.
+	Log *LogEntry
+}
+
+// LogEntry is a line of an operation's log. A charge that just works leaves none.
+type LogEntry struct {
+	Event  string // settled or resolved
+	Actor  string
+	Detail string
 }
 
 // Fence names the lease under which a commit is written. A write that matches no row under it has lost the lease.
@@ -119,9 +131,25 @@ type Phase func(ctx context.Context, op Operation) (Commit, error)
 // Phases is the table of an operation: what to do at each recovery point.
 type Phases map[Point]Phase
 
+// Kind is a kind of operation.
+type Kind struct {
+	Phases Phases
+	// Resolve checks a person's word on an operation against the provider and returns the commit that ends it. An error says why not.
+	Resolve func(ctx context.Context, op Operation, r Resolution) (Commit, error)
+}
+
+// Resolution is a person's word on an operation that no driver could end.
+type Resolution struct {
+	Succeeded  bool   // else: it failed, nothing moved
+	ProviderID string // the provider's id of the object; required when it succeeded
+	Reason     string
+	By         string // who says so
+}
+
 // Unresolved is what a phase knows when it knows no outcome.
 type Unresolved struct {
 	Reason      string        // cleaned text for operators
+	Reference   string        // the provider's request id, if any
 	NotExecuted bool          // this attempt is known to have had no effect
 	ServerError bool          // the provider answered a send with 5xx
 	Missed      bool          // a complete look-up found nothing, and sending is no longer possible

@@ -82,8 +82,8 @@ func (e *Engine) read(ctx context.Context, account, key string) (record, error) 
 	return record{row}, err
 }
 
-// takeOver tries to get the lease of an operation that was read as free or stale. One of many that try wins.
-func (e *Engine) takeOver(ctx context.Context, k record) (op Operation, won bool, err error) {
+// takeOver tries to get the lease of an operation that was read as free or stale, or, for a person, as parked. One of many that try wins.
+func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bool) (op Operation, won bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	row := k.IdempotencyKey
@@ -93,6 +93,7 @@ func (e *Engine) takeOver(ctx context.Context, k record) (op Operation, won bool
 		now, err = e.queries.KeyTakeOver(ctx, e.pool, db.KeyTakeOverParams{
 			LeaseToken: token, AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID,
 			SeenToken: row.LeaseToken, SeenAttempts: row.Attempts, StaleAfter: e.cfg.StaleAfter,
+			Parked: parked, Actor: actor, SeenLockedAt: row.LockedAt, Detail: resumedBecause(row),
 		})
 		return err
 	})
@@ -103,7 +104,7 @@ func (e *Engine) takeOver(ctx context.Context, k record) (op Operation, won bool
 		return Operation{}, false, err
 	}
 	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: k.WindowOpen, spanOver: k.SpanOver, now: now})
-	op.LeaseToken = token
+	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++
 	op.LastAttemptAt = now
 	if row.FirstAttemptAt == nil {
@@ -112,19 +113,38 @@ func (e *Engine) takeOver(ctx context.Context, k record) (op Operation, won bool
 	return op, true, nil
 }
 
+func resumedBecause(row db.IdempotencyKey) string {
+	switch {
+	case row.ParkedAt != nil:
+		return "it was parked"
+	case row.LeaseToken != nil:
+		return "its owner is gone"
+	}
+	return "it was free"
+}
+
+// reconciler is the actor of a pass, in the operation's log.
+const reconciler = "reconciler"
+
 // LeaseDue leases up to most operations that nobody works on and whose time has come, for the reconciler. Operations that were driven since
 // passStart are left out, so that a pass ends.
 func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([]Operation, error) {
 	rows, err := e.queries.KeyLeaseDue(ctx, e.pool, db.KeyLeaseDueParams{
-		KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan, PassStart: passStart, StaleAfter: e.cfg.StaleAfter, Most: int32(most),
+		KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan, PassStart: passStart, StaleAfter: e.cfg.StaleAfter,
+		Most: int32(most), Actor: reconciler, //nolint:gosec // a handful
 	})
 	if err != nil {
 		return nil, err
 	}
 	ops := make([]Operation, 0, len(rows))
 	for _, r := range rows {
-		op := operation(r.IdempotencyKey, facts{reached: r.Reached, windowOpen: r.WindowOpen, spanOver: r.SpanOver, now: r.Now})
-		ops = append(ops, op)
+		op := Operation{
+			AccountID: r.AccountID, Key: r.Key, ID: r.OperationID, Kind: r.Kind, Point: Point(r.RecoveryPoint), Params: r.Params,
+			ResourceID: r.ResourceID, RequestID: r.RequestID, LeaseToken: r.LeaseToken, Actor: reconciler, Attempts: int(r.Attempts),
+			CreatedAt: r.CreatedAt, FirstAttemptAt: r.FirstAttemptAt, LastAttemptAt: r.LastAttemptAt,
+			Reached: r.Reached, WindowOpen: r.WindowOpen, SpanOver: r.SpanOver, ServerErrors: int(r.ServerErrors), Misses: int(r.LookupMisses),
+		}
+		ops = append(ops, op.Leased(r.Now))
 	}
 	return ops, nil
 }

@@ -2,6 +2,7 @@ package idemkeys
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"paidonce/db"
@@ -52,33 +53,28 @@ func (e *Engine) CountParked(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// Due is an operation that a pass would drive now.
-type Due struct {
-	OperationID string
-	Kind        string
-	ResourceID  string
-	Point       Point
-	Attempts    int
-	CreatedAt   time.Time
-	LastError   string
-}
-
 // ListDue lists up to most operations that a pass would drive now, the longest waiting first, and touches nothing. Errors: the database's.
-func (e *Engine) ListDue(ctx context.Context, most int) ([]Due, error) {
-	rows, err := e.queries.KeyListDue(ctx, e.pool, db.KeyListDueParams{StaleAfter: e.cfg.StaleAfter, Most: int32(most)})
+func (e *Engine) ListDue(ctx context.Context, most int) ([]History, error) {
+	ids, err := e.queries.KeyListDue(ctx, e.pool, db.KeyListDueParams{StaleAfter: e.cfg.StaleAfter, Most: int32(most)}) //nolint:gosec // bounded by the caller
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Due, 0, len(rows))
-	for _, row := range rows {
-		d := Due{
-			OperationID: row.OperationID, Kind: row.Kind, ResourceID: row.ResourceID, Point: Point(row.RecoveryPoint),
-			Attempts: int(row.Attempts), CreatedAt: row.CreatedAt,
+	list := make([]History, 0, len(ids))
+	for _, id := range ids {
+		h, err := e.Show(ctx, id)
+		if errors.Is(err, ErrNoOperation) {
+			continue // finished and swept meanwhile
 		}
-		if row.LastError != nil {
-			d.LastError = *row.LastError
+		if err != nil {
+			return nil, err
 		}
-		list = append(list, d)
+		list = append(list, h)
 	}
 	return list, nil
+}
+
+// Sweep forgets up to most keys whose time is over and tells how many. Unfinished keys have no end of their time. Errors: the database's.
+func (e *Engine) Sweep(ctx context.Context, most int) (int, error) {
+	n, err := e.queries.KeySweep(ctx, e.pool, int32(most)) //nolint:gosec // a constant of the caller's
+	return int(n), err
 }

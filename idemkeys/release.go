@@ -14,9 +14,6 @@ const (
 	// at five minutes: an outage of a day then costs a few hundred calls an operation.
 	pauseFirst = time.Second
 	pauseMax   = 5 * time.Minute
-	// An operation that was driven this often without an outcome needs a person: at the longest pause these are about 16 hours,
-	// well inside the provider's window.
-	attemptsMax = 200
 )
 
 // pauseAfter is how long an operation rests after an attempt; half of it is random, so that what failed together does not come back together.
@@ -35,10 +32,7 @@ func (e *Engine) unresolved(ctx context.Context, op Operation, cause error) (Res
 		u = &Unresolved{Reason: cause.Error()}
 	}
 	if u.Park {
-		return e.park(ctx, op, u.Reason)
-	}
-	if op.Attempts >= attemptsMax {
-		return e.park(ctx, op, "no outcome after many attempts; the last: "+u.Reason)
+		return e.park(ctx, op, *u)
 	}
 	e.release(ctx, op, *u)
 	return Result{}, &Unknown{
@@ -58,7 +52,7 @@ func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
 	pause := max(pauseAfter(op.Attempts), u.RetryAfter)
 	f := op.Fence()
 	p := db.KeyReleaseParams{
-		LastError: bounded(u.Reason), Pause: pause, Missed: u.Missed,
+		LastError: bounded(u.Reason), Actor: op.Actor, Reference: bounded(u.Reference), Pause: pause, Missed: u.Missed,
 		NotReached: u.NotExecuted && !op.Reached,
 		AccountID:  f.AccountID, Key: f.Key, OperationID: f.OperationID, LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
 	}
@@ -90,22 +84,22 @@ func (e *Engine) Abandon(op Operation) {
 }
 
 // park leaves the operation to a person. One alert: the log line at level error.
-func (e *Engine) park(ctx context.Context, op Operation, reason string) (Result, error) {
+func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
 	defer cancel()
 	f := op.Fence()
 	err := db.Retry(ctx, func(ctx context.Context) error {
 		_, err := e.queries.KeyPark(ctx, e.pool, db.KeyParkParams{
-			LastError: bounded(reason), AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID,
+			LastError: bounded(u.Reason), Actor: op.Actor, Reference: bounded(u.Reference), AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID,
 			LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
 		})
 		return err
 	})
 	if err != nil {
-		e.logOp(op).ErrorContext(ctx, "could not park the operation; its lease will go stale", "reason", reason, "cause", err)
+		e.logOp(op).ErrorContext(ctx, "could not park the operation; its lease will go stale", "reason", u.Reason, "cause", err)
 		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
 	}
-	e.logOp(op).ErrorContext(ctx, "parked: a person has to decide", "reason", reason)
+	e.logOp(op).ErrorContext(ctx, "parked: a person has to decide", "reason", u.Reason)
 	return Result{}, &Parked{OperationID: op.ID, ResourceID: op.ResourceID}
 }
 

@@ -116,7 +116,7 @@ func (e *Engine) join(ctx context.Context, r Request) (res Result, again bool, e
 	case sayNotYet:
 		return Result{}, false, &Unknown{ResourceID: row.ResourceID, RetryAfter: seconds(k.PauseSecondsLeft), Cause: errors.New("tried often; not before its next run")}
 	case takeOverNow:
-		op, won, err := e.takeOver(ctx, k)
+		op, won, err := e.takeOver(ctx, k, "request "+r.RequestID, false)
 		switch {
 		case err != nil:
 			return Result{}, false, errors.Join(ErrUnavailable, err)
@@ -143,21 +143,21 @@ func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RunLimit())
 	defer cancel()
 	defer e.waiters.wake(scopedKey{op.AccountID, op.Key})
-	phases, known := e.kinds[op.Kind]
-	if !known {
-		return e.park(ctx, op, fmt.Sprintf("unknown kind of operation %q", op.Kind))
-	}
-	for range len(phases) {
+	phases := e.kinds[op.Kind].Phases
+	for range len(phases) + 1 {
 		phase, known := phases[op.Point]
-		if !known {
-			break
+		if plan, why := planFor(op, known, true); plan == Park {
+			return e.park(ctx, op, Unresolved{Reason: why})
 		}
 		c, err := e.work(ctx, phase, op)
 		if err != nil {
 			return e.unresolved(ctx, op, err)
 		}
 		if err := c.check(); err != nil {
-			return e.park(ctx, op, err.Error())
+			return e.park(ctx, op, Unresolved{Reason: err.Error()})
+		}
+		if op.Attempts > 1 {
+			c.Log = &LogEntry{Event: "settled", Actor: op.Actor, Detail: c.Note}
 		}
 		won, err := execute(ctx, op, c)
 		if err != nil {
@@ -171,7 +171,7 @@ func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
 		}
 		op.Point = c.Next
 	}
-	return e.park(ctx, op, fmt.Sprintf("no phase leads on from recovery point %q", op.Point))
+	return e.park(ctx, op, Unresolved{Reason: "its phases go in a circle"})
 }
 
 func execute(ctx context.Context, op Operation, c Commit) (won bool, err error) {

@@ -79,8 +79,8 @@ func (w *world) start(pool db.DBTX, psp provider.Provider) instance {
 	}
 	cfg := charges.Config{Installation: "test", LookupMisses: 3}
 	store := charges.NewStore(pool, 24*time.Hour)
-	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Phases{
-		charges.KindCreate: charges.Phases(psp, store, cfg),
+	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{
+		charges.KindCreate: charges.Creation(psp, store, cfg),
 	})
 	return instance{engine: e, create: charges.NewService(store, e, cfg)}
 }

@@ -9,22 +9,40 @@ import (
 
 // Work makes a pass about every interval until ctx ends. What a pass has begun ends in order.
 func Work(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger) {
-	for {
-		// Instances that started together should not all come at the same moment.
-		pause := interval/2 + rand.N(interval)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	every(ctx, interval, func() {
 		counts, err := Pass(ctx, e, LimitDefault, log)
 		switch {
 		case ctx.Err() != nil:
-			return
 		case err != nil:
 			log.WarnContext(ctx, "a reconciler's pass failed", "cause", err)
 		case counts.Driven > 0:
 			log.InfoContext(ctx, "reconciled", "driven", counts.Driven, "finished", counts.Finished, "waiting", counts.Waiting, "parked", counts.Parked)
+		}
+	})
+}
+
+// WorkSweep sweeps about every interval until ctx ends.
+func WorkSweep(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger) {
+	every(ctx, interval, func() {
+		n, err := Sweep(ctx, e, log)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			log.WarnContext(ctx, "a sweep failed", "cause", err)
+		case n > 0:
+			log.InfoContext(ctx, "swept", "keys", n)
+		}
+	})
+}
+
+// every calls do about every interval. Instances that started together should not all come at the same moment.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(interval/2 + rand.N(interval)):
+			do()
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"paidonce/charges"
 	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/provider"
 	"paidonce/provider/stripe"
 )
 
@@ -44,14 +45,17 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 			return nil, fmt.Errorf("the installation's tag: %w", err)
 		}
 	}
-	psp, err := stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Timeout: cfg.ProviderTimeout})
-	if err != nil {
-		return nil, fmt.Errorf("the provider: %w", err)
+	var psp provider.Provider // stays nil for commands that never call it; loadConfig has seen to the others
+	if cfg.StripeAPIKey != "" {
+		psp, err = stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Timeout: cfg.ProviderTimeout})
+		if err != nil {
+			return nil, fmt.Errorf("the provider: %w", err)
+		}
 	}
 	chargesConfig := cfg.charges(installation)
 	store := charges.NewStore(pool, cfg.KeyTTL)
-	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Phases{
-		charges.KindCreate: charges.Phases(psp, store, chargesConfig),
+	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{
+		charges.KindCreate: charges.Creation(psp, store, chargesConfig),
 	})
 	return &app{
 		cfg: cfg, log: log, pool: pool, accounts: accounts.NewStore(pool), engine: engine,

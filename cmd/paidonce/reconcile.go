@@ -79,20 +79,21 @@ func listDue(cmd *cobra.Command, e *idemkeys.Engine, limit int, asJSON bool) err
 			Kind      string `json:"kind"`
 			Resource  string `json:"resource"`
 			Point     string `json:"recovery_point"`
+			Plan      string `json:"plan"`
 			Attempts  int    `json:"attempts"`
 			Created   int64  `json:"created"`
 			LastError string `json:"last_error"`
 		}
 		rows := make([]row, 0, len(due))
 		for _, d := range due {
-			rows = append(rows, row{d.OperationID, d.Kind, d.ResourceID, string(d.Point), d.Attempts, d.CreatedAt.Unix(), d.LastError})
+			rows = append(rows, row{d.ID, d.Kind, d.ResourceID, string(d.Point), string(d.Next), d.Attempts, d.CreatedAt.Unix(), d.LastError})
 		}
 		return writeJSON(cmd.OutOrStdout(), rows)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "OPERATION\tKIND\tRESOURCE\tPOINT\tATTEMPTS\tCREATED\tLAST ERROR")
+	fmt.Fprintln(w, "OPERATION\tKIND\tRESOURCE\tPOINT\tPLAN\tATTEMPTS\tCREATED\tLAST ERROR")
 	for _, d := range due {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", d.OperationID, d.Kind, d.ResourceID, d.Point, d.Attempts, d.CreatedAt.UTC().Format(time.RFC3339), d.LastError)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.Kind, d.ResourceID, d.Point, d.Next, d.Attempts, d.CreatedAt.UTC().Format(time.RFC3339), d.LastError)
 	}
 	return w.Flush()
 }

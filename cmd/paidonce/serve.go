@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,8 @@ const (
 	maxHeaderBytes = 32 << 10
 	// The reconcile worker of serve looks this often: an operation is found within half a minute of its time.
 	reconcileEvery = 15 * time.Second
+	// Keys are kept for a day; sweeping every few minutes keeps each sweep small.
+	sweepEvery = 5 * time.Minute
 )
 
 func newServeCommand() *cobra.Command {
@@ -98,14 +101,14 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, started func(addr
 
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {
-	done := make(chan struct{})
-	if !slices.Contains(a.cfg.workers, "reconcile") {
-		close(done)
-		return func() {}
+	var running sync.WaitGroup
+	for name, work := range map[string]func(){
+		"reconcile": func() { recovery.Work(ctx, a.engine, reconcileEvery, a.log) },
+		"sweep":     func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log) },
+	} {
+		if slices.Contains(a.cfg.workers, name) {
+			running.Go(work)
+		}
 	}
-	go func() {
-		defer close(done)
-		recovery.Work(ctx, a.engine, reconcileEvery, a.log)
-	}()
-	return func() { <-done }
+	return running.Wait
 }

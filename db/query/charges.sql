@@ -41,10 +41,11 @@ WITH x AS (
         unnest(@response_headers::bytea[]), unnest(@response_bodies::bytea[]), unnest(@charge_ids::text[]),
         unnest(@statuses::text[]), unnest(@amounts_captured::bigint[]), unnest(@captured::boolean[]), unnest(@disputed::boolean[]),
         unnest(@failure_codes::text[]), unnest(@failure_messages::text[]), unnest(@outcomes::text[]), unnest(@provider_ids::text[]),
-        unnest(@event_ids::text[]), unnest(@event_types::text[]), unnest(@event_payloads::bytea[])
+        unnest(@event_ids::text[]), unnest(@event_types::text[]), unnest(@event_payloads::bytea[]),
+        unnest(@log_events::text[]), unnest(@log_actors::text[]), unnest(@log_details::text[])
     ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body,
         charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id,
-        event_id, event_type, event_payload)
+        event_id, event_type, event_payload, log_event, log_actor, log_detail)
 ), won AS (
     UPDATE idempotency_keys k SET
         status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
@@ -54,7 +55,7 @@ WITH x AS (
         AND c.status = 'pending' AND c.provider_id IS NULL
     WHERE k.account_id = x.account_id AND k.key = x.key AND k.operation_id = x.operation_id
         AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point AND k.status = 'in_progress'
-    RETURNING k.operation_id
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
 ), settled AS (
     UPDATE charges c SET
         status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
@@ -66,11 +67,20 @@ WITH x AS (
     INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
     SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload
     FROM x JOIN won ON won.operation_id = x.operation_id
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+    SELECT won.operation_id, x.log_event, won.attempts, x.log_actor, won.last_attempt_at, x.log_detail, x.provider_id
+    FROM x JOIN won ON won.operation_id = x.operation_id
+    WHERE x.log_event <> ''
 )
 SELECT won.operation_id FROM won;
 
 -- name: ChargeGet :one
 SELECT * FROM charges WHERE account_id = @account_id AND id = @id;
+
+-- name: ChargeOperation :one
+-- For operators: of any account.
+SELECT c.operation_id FROM charges c WHERE c.id = @id;
 
 -- name: ChargeList :many
 -- A page, newest first, from the top or from just after a cursor.

@@ -15,42 +15,57 @@ WHERE k.account_id = @account_id AND k.key = @key;
 
 -- name: KeyTakeOver :one
 -- Compare-and-swap on what was read: of many that saw the same stale or free lease, one wins. attempts is compared too, since a
--- free lease looks the same before and after an attempt in between.
-UPDATE idempotency_keys SET
-    lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = attempts + 1,
-    first_attempt_at = coalesce(first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
-WHERE account_id = @account_id AND key = @key AND operation_id = @operation_id
-    AND status = 'in_progress' AND parked_at IS NULL
-    AND lease_token IS NOT DISTINCT FROM sqlc.narg(seen_token)::text AND attempts = @seen_attempts::integer
-    AND (lease_token IS NULL OR locked_at <= clock_timestamp() - @stale_after::interval)
-RETURNING clock_timestamp()::timestamptz AS now;
+-- free lease looks the same before and after an attempt in between. A parked operation is taken only by a person (@parked).
+WITH taken AS (
+    UPDATE idempotency_keys k SET
+        lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+    WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
+        AND k.status = 'in_progress' AND (k.parked_at IS NULL OR @parked::boolean)
+        AND k.lease_token IS NOT DISTINCT FROM sqlc.narg(seen_token)::text AND k.attempts = @seen_attempts::integer
+        AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - @stale_after::interval)
+    RETURNING k.operation_id, k.attempts
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
+    SELECT taken.operation_id, 'resumed', taken.attempts, @actor::text, sqlc.narg(seen_locked_at)::timestamptz, @detail::text FROM taken
+)
+SELECT clock_timestamp()::timestamptz AS now FROM taken;
 
 -- name: KeyLeaseDue :many
 -- Leases up to @most operations that nobody works on, the longest waiting first. Rows that another reconciler is leasing are
 -- skipped; rows that were driven since @pass_start are left for the next pass, so that a pass ends.
 WITH due AS (
-    SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached FROM idempotency_keys d
+    SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
         AND ((d.lease_token IS NULL AND coalesce(d.next_run_at <= clock_timestamp(), true))
             OR (d.lease_token IS NOT NULL AND d.locked_at <= clock_timestamp() - @stale_after::interval))
     ORDER BY d.next_run_at NULLS FIRST
     LIMIT @most::integer
     FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE idempotency_keys k SET
+        lease_token = replace(gen_random_uuid()::text, '-', ''), locked_at = clock_timestamp(), attempts = k.attempts + 1,
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+    FROM due
+    WHERE k.account_id = due.account_id AND k.key = due.key
+    RETURNING k.*, due.reached, due.locked_at AS was_locked_at
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
+    SELECT leased.operation_id, 'resumed', leased.attempts, @actor::text, leased.was_locked_at,
+        CASE WHEN leased.was_locked_at IS NULL THEN 'its time had come' ELSE 'its owner is gone' END
+    FROM leased
 )
-UPDATE idempotency_keys k SET
-    lease_token = replace(gen_random_uuid()::text, '-', ''), locked_at = clock_timestamp(), attempts = k.attempts + 1,
-    first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
-FROM due
-WHERE k.account_id = due.account_id AND k.key = due.key
-RETURNING sqlc.embed(k), due.reached::boolean AS reached,
-    coalesce(k.first_attempt_at > clock_timestamp() - @key_window::interval, true)::boolean AS window_open,
-    coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
-    clock_timestamp()::timestamptz AS now;
+SELECT account_id, key, operation_id, kind, params, resource_id, request_id, recovery_point, lease_token::text AS lease_token, attempts,
+    created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses,
+    reached::boolean AS reached,
+    (first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
+    coalesce(first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
+    clock_timestamp()::timestamptz AS now
+FROM leased;
 
 -- name: KeyListDue :many
 -- What KeyLeaseDue would lease now, for --dry-run.
-SELECT k.operation_id, k.kind, k.resource_id, k.recovery_point, k.attempts, k.created_at, k.last_error
-FROM idempotency_keys k
+SELECT k.operation_id FROM idempotency_keys k
 WHERE k.status = 'in_progress' AND k.parked_at IS NULL
     AND ((k.lease_token IS NULL AND coalesce(k.next_run_at <= clock_timestamp(), true))
         OR (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - @stale_after::interval))
@@ -59,28 +74,61 @@ LIMIT @most::integer;
 
 -- name: KeyRelease :execrows
 -- Gives the lease back without an outcome. The point stays; the next driver resumes there.
-UPDATE idempotency_keys SET
-    lease_token = NULL, locked_at = NULL, last_error = @last_error::text,
-    next_run_at = clock_timestamp() + @pause::interval,
-    first_attempt_at = CASE WHEN @not_reached::boolean THEN NULL ELSE first_attempt_at END,
-    server_errors = server_errors + @server_errors::integer,
-    lookup_misses = CASE WHEN @missed::boolean THEN lookup_misses + 1 ELSE lookup_misses END,
-    first_miss_at = CASE WHEN @missed::boolean THEN coalesce(first_miss_at, clock_timestamp()) ELSE first_miss_at END
-WHERE account_id = @account_id AND key = @key AND operation_id = @operation_id
-    AND lease_token = @lease_token::text AND recovery_point = @recovery_point AND status = 'in_progress';
+WITH released AS (
+    UPDATE idempotency_keys k SET
+        lease_token = NULL, locked_at = NULL, last_error = @last_error::text,
+        next_run_at = clock_timestamp() + @pause::interval,
+        first_attempt_at = CASE WHEN @not_reached::boolean THEN NULL ELSE k.first_attempt_at END,
+        server_errors = k.server_errors + @server_errors::integer,
+        lookup_misses = CASE WHEN @missed::boolean THEN k.lookup_misses + 1 ELSE k.lookup_misses END,
+        first_miss_at = CASE WHEN @missed::boolean THEN coalesce(k.first_miss_at, clock_timestamp()) ELSE k.first_miss_at END
+    WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
+        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.status = 'in_progress'
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
+)
+INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+SELECT released.operation_id, 'no_outcome', released.attempts, @actor::text, released.last_attempt_at, @last_error::text, @reference::text FROM released;
 
 -- name: KeyPark :execrows
 -- Nothing drives the operation any more until a person decides.
-UPDATE idempotency_keys SET
-    lease_token = NULL, locked_at = NULL, next_run_at = NULL, last_error = @last_error::text, parked_at = clock_timestamp()
-WHERE account_id = @account_id AND key = @key AND operation_id = @operation_id
-    AND lease_token = @lease_token::text AND recovery_point = @recovery_point AND status = 'in_progress';
+WITH parked AS (
+    UPDATE idempotency_keys k SET
+        lease_token = NULL, locked_at = NULL, next_run_at = NULL, last_error = @last_error::text, parked_at = clock_timestamp()
+    WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
+        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.status = 'in_progress'
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
+)
+INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+SELECT parked.operation_id, 'parked', parked.attempts, @actor::text, parked.last_attempt_at, @last_error::text, @reference::text FROM parked;
+
+-- name: KeyUnpark :execrows
+-- A person lets the drivers try again, now and with fresh patience. What is known of the provider stays.
+WITH unparked AS (
+    UPDATE idempotency_keys k SET parked_at = NULL, next_run_at = clock_timestamp(), attempts = 1
+    WHERE k.operation_id = @operation_id AND k.status = 'in_progress' AND k.parked_at IS NOT NULL
+    RETURNING k.operation_id, k.attempts
+)
+INSERT INTO operation_log (operation_id, event, attempt, actor, detail)
+SELECT unparked.operation_id, 'retried', unparked.attempts, @actor::text, @reason::text FROM unparked;
 
 -- name: KeyForget :execrows
 -- Removes one key that may run anew: its time is over, or it was proven that nothing moved. Unfinished keys never match.
 DELETE FROM idempotency_keys
 WHERE account_id = @account_id AND key = @key AND operation_id = @operation_id
     AND (status = 'failed' OR (status = 'completed' AND expires_at <= clock_timestamp()));
+
+-- name: KeySweep :execrows
+-- Forgets up to @most keys whose time is over, the oldest first. Rows that somebody works on are skipped, and the condition stands
+-- outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry.
+DELETE FROM idempotency_keys k
+WHERE (k.account_id, k.key) IN (
+        SELECT d.account_id, d.key FROM idempotency_keys d
+        WHERE d.expires_at <= clock_timestamp() AND d.status <> 'in_progress'
+        ORDER BY d.expires_at
+        LIMIT @most::integer
+        FOR UPDATE SKIP LOCKED
+    )
+    AND k.expires_at <= clock_timestamp() AND k.status <> 'in_progress';
 
 -- name: KeyCountParked :one
 SELECT count(*) FROM idempotency_keys WHERE status = 'in_progress' AND parked_at IS NOT NULL;

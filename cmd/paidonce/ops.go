@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/idemkeys"
+)
+
+func newOpsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ops",
+		Short: "Operations that are stuck or parked: list, show, retry, resolve",
+		Long: `An operation is the work that an idempotency key stands for. The reconciler ends what it can; what it must not decide it parks for
+a person. ID is an operation (op_…) or a charge (ch_…).`,
+		Example: `  paidonce ops list
+  paidonce ops show op_01J…
+  paidonce ops retry op_01J… --reason 'the provider is back'
+  paidonce ops resolve op_01J… --as succeeded --provider-id ch_3M… --reason 'seen in the dashboard'`,
+	}
+	c.AddCommand(newOpsListCommand(), newOpsShowCommand(), newOpsRetryCommand(), newOpsResolveCommand())
+	return c
+}
+
+// opsListMax is more than anybody reads; what is beyond it is in the metrics.
+const opsListMax = 1000
+
+func newOpsListCommand() *cobra.Command {
+	var all, asJSON bool
+	var limit int
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List parked and stuck operations, the oldest first",
+		Example: "  paidonce ops list\n  paidonce ops list --all --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > opsListMax {
+				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			}
+			states := []idemkeys.State{idemkeys.StateParked, idemkeys.StateStuck}
+			if all {
+				states = append(states, idemkeys.StateWaiting, idemkeys.StateRunning)
+			}
+			return withOperations(cmd, func(ctx context.Context, a *app) error {
+				list, err := a.engine.List(ctx, states, limit)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					rows := make([]opJSON, 0, len(list))
+					for _, o := range list {
+						rows = append(rows, opToJSON(o))
+					}
+					return writeJSON(cmd.OutOrStdout(), rows)
+				}
+				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "OPERATION\tSTATE\tKIND\tRESOURCE\tPOINT\tATTEMPTS\tCREATED\tLAST ERROR")
+				for _, o := range list {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", o.ID, o.State, o.Kind, o.ResourceID, o.Point, o.Attempts, rfc3339(o.CreatedAt), o.LastError)
+				}
+				return w.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "also those that wait for their next run or run at this moment")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
+	return c
+}
+
+type opJSON struct {
+	Operation string  `json:"operation"`
+	Account   string  `json:"account"`
+	State     string  `json:"state"`
+	Kind      string  `json:"kind"`
+	Resource  string  `json:"resource"`
+	Point     string  `json:"recovery_point"`
+	Attempts  int     `json:"attempts"`
+	CreatedAt string  `json:"created_at"`
+	NextRunAt *string `json:"next_run_at"`
+	LastError string  `json:"last_error"`
+}
+
+func opToJSON(o idemkeys.OperationInfo) opJSON {
+	return opJSON{
+		Operation: o.ID, Account: o.AccountID, State: string(o.State), Kind: o.Kind, Resource: o.ResourceID, Point: string(o.Point),
+		Attempts: o.Attempts, CreatedAt: rfc3339(o.CreatedAt), NextRunAt: rfc3339Ptr(o.NextRunAt), LastError: o.LastError,
+	}
+}
+
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func rfc3339Ptr(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	s := rfc3339(*t)
+	return &s
+}
+
+// operationID takes a charge's id as well as an operation's.
+func operationID(ctx context.Context, a *app, id string) (string, error) {
+	if strings.HasPrefix(id, "ch_") {
+		return a.charges.Operation(ctx, id)
+	}
+	return id, nil
+}
+
+func newOpsShowCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show an operation with its whole history",
+		Example: "  paidonce ops show op_01J…\n  paidonce ops show ch_01J… --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withOperations(cmd, func(ctx context.Context, a *app) error {
+				id, err := operationID(ctx, a, args[0])
+				if err != nil {
+					return err
+				}
+				h, err := a.engine.Show(ctx, id)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), historyToJSON(h))
+				}
+				return printHistory(cmd.OutOrStdout(), h)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+type historyJSON struct {
+	opJSON
+	Status         string     `json:"status"`
+	RequestID      string     `json:"request_id"`
+	FirstAttemptAt *string    `json:"first_attempt_at"`
+	ServerErrors   int        `json:"server_errors"`
+	Misses         int        `json:"lookup_misses"`
+	ParkedAt       *string    `json:"parked_at"`
+	ResponseCode   int        `json:"response_code"`
+	FinishedAt     *string    `json:"finished_at"`
+	Plan           string     `json:"plan"`
+	Log            []lineJSON `json:"log"`
+}
+
+type lineJSON struct {
+	At        string  `json:"at"`
+	Event     string  `json:"event"`
+	Attempt   int     `json:"attempt"`
+	Actor     string  `json:"actor"`
+	BeganAt   *string `json:"began_at"`
+	Detail    string  `json:"detail"`
+	Reference string  `json:"reference"`
+}
+
+func historyToJSON(h idemkeys.History) historyJSON {
+	j := historyJSON{
+		opJSON: opToJSON(h.OperationInfo), Status: string(h.Status), RequestID: h.RequestID, FirstAttemptAt: rfc3339Ptr(h.FirstAttemptAt),
+		ServerErrors: h.ServerErrors, Misses: h.Misses, ParkedAt: rfc3339Ptr(h.ParkedAt), ResponseCode: h.ResponseCode,
+		FinishedAt: rfc3339Ptr(h.FinishedAt), Plan: string(h.Next), Log: []lineJSON{},
+	}
+	for _, l := range h.Log {
+		j.Log = append(j.Log, lineJSON{rfc3339(l.At), l.Event, l.Attempt, l.Actor, rfc3339Ptr(l.BeganAt), l.Detail, l.Reference})
+	}
+	return j
+}
+
+func printHistory(out io.Writer, h idemkeys.History) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if h.Status == "" {
+		fmt.Fprintf(w, "operation\t%s\t(its key is swept; this is its log)\n", h.ID)
+	} else {
+		state := string(h.State)
+		if state == "" {
+			state = fmt.Sprintf("%s, answered %d at %s", h.Status, h.ResponseCode, rfc3339(*h.FinishedAt))
+		}
+		fmt.Fprintf(w, "operation\t%s\nkind\t%s\nresource\t%s\naccount\t%s\nstate\t%s\nrecovery point\t%s\n", h.ID, h.Kind, h.ResourceID, h.AccountID, state, h.Point)
+		fmt.Fprintf(w, "claimed\t%s by request %s\nattempts\t%d (5xx %d, misses %d)\n", rfc3339(h.CreatedAt), h.RequestID, h.Attempts, h.ServerErrors, h.Misses)
+		for _, line := range []struct {
+			name string
+			at   *time.Time
+		}{{"first attempt", h.FirstAttemptAt}, {"next run", h.NextRunAt}, {"parked", h.ParkedAt}} {
+			if line.at != nil {
+				fmt.Fprintf(w, "%s\t%s\n", line.name, rfc3339(*line.at))
+			}
+		}
+		if h.Next != "" {
+			fmt.Fprintf(w, "next driver will\t%s\n", h.Next)
+		}
+		if h.LastError != "" {
+			fmt.Fprintf(w, "last error\t%s\n", h.LastError)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(h.Log) == 0 {
+		fmt.Fprintln(out, "\nNothing is in its log: it has had one attempt.")
+		return nil
+	}
+	fmt.Fprintln(w, "\nAT\tEVENT\tATTEMPT\tACTOR\tBEGAN\tREFERENCE\tDETAIL")
+	for _, l := range h.Log {
+		began := "-"
+		if l.BeganAt != nil {
+			began = rfc3339(*l.BeganAt)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", rfc3339(l.At), l.Event, l.Attempt, l.Actor, began, l.Reference, l.Detail)
+	}
+	return w.Flush()
+}
+
+// whoAmI names the person for the log, as far as the system knows.
+func whoAmI() string {
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func newOpsRetryCommand() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:     "retry ID --reason TEXT",
+		Short:   "Give a parked operation back to the drivers, with fresh patience",
+		Example: "  paidonce ops retry op_01J… --reason 'the credentials are right again'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return usageError{errors.New("--reason is required: it is kept in the operation's log")}
+			}
+			return withOperations(cmd, func(ctx context.Context, a *app) error {
+				id, err := operationID(ctx, a, args[0])
+				if err != nil {
+					return err
+				}
+				if err := a.engine.Retry(ctx, id, whoAmI(), reason); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is due; the next pass of the reconciler, or the client's retry, drives it\n", id)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why (required)")
+	return c
+}
+
+func newOpsResolveCommand() *cobra.Command {
+	var as, providerID, reason string
+	c := &cobra.Command{
+		Use:   "resolve ID --as succeeded|failed --reason TEXT",
+		Short: "End an operation by a person's word, checked at the provider",
+		Long: `Ends an operation that no driver can end. --as succeeded needs --provider-id: the object must be at the provider, with this operation's
+tags, amount, currency and mode. --as failed is refused while the provider has a success of this operation. What cannot be checked is not taken.`,
+		Example: `  paidonce ops resolve op_01J… --as succeeded --provider-id ch_3M… --reason 'ticket 417'
+  paidonce ops resolve ch_01J… --as failed --reason 'the provider confirms that nothing was charged'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case as != "succeeded" && as != "failed":
+				return usageError{errors.New("--as must be succeeded or failed")}
+			case as == "succeeded" && providerID == "":
+				return usageError{errors.New("--provider-id is required with --as succeeded")}
+			case strings.TrimSpace(reason) == "":
+				return usageError{errors.New("--reason is required: it is kept in the operation's log")}
+			}
+			cfg, err := loadConfig(needDatabase | needProvider)
+			if err != nil {
+				return err
+			}
+			a, err := newApp(cmd.Context(), cfg, cfg.logger())
+			if err != nil {
+				return err
+			}
+			defer a.close()
+			id, err := operationID(cmd.Context(), a, args[0])
+			if err != nil {
+				return err
+			}
+			answer, err := a.engine.Resolve(cmd.Context(), id, idemkeys.Resolution{Succeeded: as == "succeeded", ProviderID: providerID, Reason: reason, By: whoAmI()})
+			if err != nil {
+				return fmt.Errorf("not resolved: %w", err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id, answer.Code, answer.Body)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&as, "as", "", "succeeded or failed (required)")
+	c.Flags().StringVar(&providerID, "provider-id", "", "the provider's id of the object")
+	c.Flags().StringVar(&reason, "reason", "", "why (required)")
+	return c
+}

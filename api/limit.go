@@ -54,7 +54,7 @@ func (l *limiter) of(account string, now time.Time) *rate.Limiter {
 	return a
 }
 
-// forget drops the accounts that have their whole allowance again, or anyone when nobody has.
+// forget drops the accounts that have their whole allowance again, and any tenth when nobody has: the next ones should not search in vain.
 func (l *limiter) forget(now time.Time) {
 	for account, a := range l.accounts {
 		if a.TokensAt(now) >= float64(l.burst) {
@@ -62,7 +62,7 @@ func (l *limiter) forget(now time.Time) {
 		}
 	}
 	for account := range l.accounts {
-		if len(l.accounts) < limitersMax {
+		if len(l.accounts) <= limitersMax/10*9 {
 			return
 		}
 		delete(l.accounts, account)

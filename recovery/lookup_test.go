@@ -1,0 +1,287 @@
+package recovery_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"paidonce/idemkeys"
+	"paidonce/provider"
+	"paidonce/provider/stripesim"
+	"paidonce/recovery"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// fault arms the simulator for the next count charges.
+func (w *world) fault(count int, f stripesim.Fault) {
+	w.t.Helper()
+	if _, err := w.sim.AddFault(stripesim.Rule{Match: stripesim.Match{Method: http.MethodPost, Path: "/v1/charges"}, Count: count, Fault: f}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) lookupFault(count int, f stripesim.Fault) {
+	w.t.Helper()
+	if _, err := w.sim.AddFault(stripesim.Rule{Match: stripesim.Match{Method: http.MethodGet, Path: "/v1/charges"}, Count: count, Fault: f}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass makes one pass over everything that is free, whatever its schedule says.
+func (w *world) pass(i instance) recovery.Counts {
+	w.t.Helper()
+	w.exec(`UPDATE idempotency_keys SET next_run_at = clock_timestamp() WHERE next_run_at IS NOT NULL`)
+	counts, err := recovery.Pass(w.t.Context(), i.engine, 100, quiet)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return counts
+}
+
+func wantUnknown(t *testing.T, err error) {
+	t.Helper()
+	var u *idemkeys.Unknown
+	if !errors.As(err, &u) {
+		t.Fatalf("%v, want an unknown outcome", err)
+	}
+}
+
+// PB-089, trap 40: past the window the derived key is never sent again, and a charge that exists is found.
+func TestPastTheWindowAChargeIsFoundNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+	_, err := i.charge(w, "k")
+	wantUnknown(t, err)
+	w.age(25 * time.Hour)
+	w.sim.SetClock(0)
+	if err := w.sim.ForgetKeys(""); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.pass(i); c.Finished != 1 {
+		t.Fatalf("%+v", c)
+	}
+	res, err := i.charge(w, "k")
+	if err != nil || res.Answer.Code != http.StatusCreated {
+		t.Fatalf("%d, %v", res.Answer.Code, err)
+	}
+	w.books(1)
+	if n := w.sim.Stats().ChargeRequests; n != 1 {
+		t.Errorf("%d requests for the charge", n)
+	}
+}
+
+// Past the window nothing is sent; misses over the span, and only those, prove absence; then the same key makes one charge, anew.
+func TestAbsenceIsProvenByMissesOverASpan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	w.fault(1, stripesim.Fault{Type: stripesim.DropBefore})
+	_, err := i.charge(w, "k")
+	wantUnknown(t, err)
+	w.age(25 * time.Hour)
+	for miss := range 5 { // more misses than needed, in less time than needed: nothing is concluded
+		if c := w.pass(i); c.Waiting != 1 {
+			t.Fatalf("miss %d: %+v", miss, c)
+		}
+	}
+	w.exec(`UPDATE idempotency_keys SET first_miss_at = first_miss_at - interval '3 minutes'`)
+	// An erring look-up proves nothing, whatever the time.
+	w.lookupFault(1, stripesim.Fault{Type: stripesim.StatusBefore, Status: 500})
+	if c := w.pass(i); c.Waiting != 1 {
+		t.Fatalf("a look-up that failed concluded something: %+v", c)
+	}
+	if c := w.pass(i); c.Finished != 1 {
+		t.Fatalf("%+v", c)
+	}
+	if n := w.count(`SELECT count(*) FROM charges WHERE status = 'failed' AND failure_code = 'charge_never_made'`); n != 1 {
+		t.Errorf("%d charges say why", n)
+	}
+	if n := w.sim.Stats().ChargeRequests; n != 1 {
+		t.Errorf("%d requests for the charge: something was sent past the window", n)
+	}
+	res, err := i.charge(w, "k")
+	if err != nil || res.Replayed || res.Answer.Code != http.StatusCreated {
+		t.Fatalf("replayed %v, %d, %v", res.Replayed, res.Answer.Code, err)
+	}
+	w.books(1)
+	if keys := w.sim.Stats().DistinctKeys; keys != 1 && keys != 2 { // the dropped one may not have been seen
+		t.Errorf("%d derived keys", keys)
+	}
+}
+
+// Few misses prove nothing, however long ago the first was.
+func TestOneMissAfterALongTimeProvesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	w.fault(1, stripesim.Fault{Type: stripesim.DropBefore})
+	_, err := i.charge(w, "k")
+	wantUnknown(t, err)
+	w.age(25 * time.Hour)
+	if c := w.pass(i); c.Waiting != 1 {
+		t.Fatalf("%+v", c)
+	}
+	w.exec(`UPDATE idempotency_keys SET first_miss_at = first_miss_at - interval '10 days'`)
+	if c := w.pass(i); c.Waiting != 1 {
+		t.Errorf("two misses were enough: %+v", c)
+	}
+	if c := w.pass(i); c.Finished != 1 {
+		t.Errorf("three misses were not: %+v", c)
+	}
+}
+
+// Trap 39: a stored 500 is settled by a look-up, with no second charge; one without effect ends as never made.
+func TestStoredServerErrors(t *testing.T) {
+	t.Parallel()
+	t.Run("with effect", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		i := w.start(nil, nil)
+		w.fault(1, stripesim.Fault{Type: stripesim.StatusAfter, Status: 500})
+		_, err := i.charge(w, "k")
+		wantUnknown(t, err)
+		if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != http.StatusCreated {
+			t.Fatalf("%d, %v", res.Answer.Code, err)
+		}
+		w.books(1)
+	})
+	t.Run("without effect", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		i := w.start(nil, nil)
+		w.fault(1, stripesim.Fault{Type: stripesim.StatusBefore, Status: 500, Store: true})
+		for range 2 {
+			_, err := i.charge(w, "k")
+			wantUnknown(t, err)
+		}
+		sent := w.sim.Stats().ChargeRequests
+		for range 3 {
+			w.pass(i)
+		}
+		if now := w.sim.Stats().ChargeRequests; now != sent {
+			t.Errorf("a key that answers 500 for ever was sent %d times more", now-sent)
+		}
+		w.exec(`UPDATE idempotency_keys SET first_miss_at = first_miss_at - interval '3 minutes'`)
+		if c := w.pass(i); c.Finished != 1 {
+			t.Fatalf("%+v", c)
+		}
+		if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != http.StatusCreated {
+			t.Fatalf("%d, %v", res.Answer.Code, err)
+		}
+		w.books(1)
+	})
+}
+
+// PB-111, trap 41: no look-up that failed leads to a second send, within the window either.
+func TestInconclusiveLookUpsSendNothing(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]stripesim.Fault{
+		"500": {Type: stripesim.StatusBefore, Status: 500}, "429": {Type: stripesim.StatusBefore, Status: 429}, "cut": {Type: stripesim.Truncate},
+		"garbage": {Type: stripesim.Garbage}, "empty page that has more": {Type: stripesim.Garbage, Body: `{"object":"list","data":[],"has_more":true,"url":"/v1/charges"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			i := w.start(nil, nil)
+			w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+			_, err := i.charge(w, "k")
+			wantUnknown(t, err)
+			if err := w.sim.ForgetKeys(""); err != nil { // a second send would be a second charge
+				t.Fatal(err)
+			}
+			w.lookupFault(0, f)
+			for range 3 {
+				_, err := i.charge(w, "k")
+				wantUnknown(t, err)
+			}
+			w.sim.ClearFaults()
+			if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != http.StatusCreated {
+				t.Fatalf("%d, %v", res.Answer.Code, err)
+			}
+			w.books(1)
+		})
+	}
+}
+
+// A refusal before anything was executed leaves nothing to look for: the next attempt simply sends.
+func TestNotExecutedStartsNoWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	w.fault(1, stripesim.Fault{Type: stripesim.StatusBefore, Status: 429})
+	_, err := i.charge(w, "k")
+	var u *idemkeys.Unknown
+	if !errors.As(err, &u) || !u.NotExecuted {
+		t.Fatalf("%v", err)
+	}
+	if n := w.count(`SELECT count(*) FROM idempotency_keys WHERE first_attempt_at IS NULL`); n != 1 {
+		t.Error("the window runs although nothing was executed")
+	}
+	w.lookupFault(0, stripesim.Fault{Type: stripesim.StatusBefore, Status: 500}) // a look-up would fail
+	if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != http.StatusCreated {
+		t.Fatalf("%d, %v", res.Answer.Code, err)
+	}
+	w.books(1)
+}
+
+// Trap 42: several hits, or a hit of another amount, are for a person.
+func TestDoubtfulHitsArePark(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"amount": `amount`, "two": ``,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			i := w.start(nil, nil)
+			w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+			_, err := i.charge(w, "k")
+			wantUnknown(t, err)
+			if change == "amount" {
+				w.exec(`UPDATE idempotency_keys SET params = convert_to(replace(convert_from(params, 'UTF8'), '"amount":2000', '"amount":2001'), 'UTF8')`)
+			} else {
+				// The same operation charged twice, as when somebody resent it by hand under another key.
+				if err := w.sim.ForgetKeys(""); err != nil {
+					t.Fatal(err)
+				}
+				w.resend(t)
+			}
+			_, err = i.charge(w, "k")
+			var parked *idemkeys.Parked
+			if !errors.As(err, &parked) {
+				t.Fatalf("%v, want parked", err)
+			}
+			if c := w.pass(i); c.Driven != 0 || c.ParkedAll != 1 {
+				t.Errorf("a pass drove a parked operation: %+v", c)
+			}
+			h, err := i.engine.Show(t.Context(), parked.OperationID)
+			if err != nil || h.State != idemkeys.StateParked || len(h.Log) < 3 || !strings.Contains(h.LastError, "provider") {
+				t.Errorf("%+v, %v", h, err)
+			}
+		})
+	}
+}
+
+// resend sends the frozen parameters of the only operation once more, past all of our rules.
+func (w *world) resend(t *testing.T) {
+	t.Helper()
+	var frozen []byte
+	if err := w.pool.QueryRow(t.Context(), `SELECT params FROM idempotency_keys`).Scan(&frozen); err != nil {
+		t.Fatal(err)
+	}
+	var r provider.ChargeRequest
+	if err := json.Unmarshal(frozen, &r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.psp.Charge(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}

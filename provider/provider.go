@@ -172,13 +172,13 @@ type Refusal struct {
 type Kind string
 
 const (
-	// Unknown: the call may or may not have had its effect (timeout, reset, 5xx, an answer that cannot be read).
+	// Unknown says that the call may or may not have had its effect (timeout, reset, 5xx, an answer that cannot be read).
 	Unknown Kind = "unknown"
-	// NotExecuted: the call is known to have had no effect (connection refused, 401, 403, 429). Same key again, later.
+	// NotExecuted says that the call is known to have had no effect (connection refused, 401, 403, 429). Same key again, later.
 	NotExecuted Kind = "not_executed"
-	// InFlight: another attempt under the same derived key is alive at the provider.
+	// InFlight says that another attempt under the same derived key is alive at the provider.
 	InFlight Kind = "in_flight"
-	// Conflict: the provider knows the derived key with other parameters, or answered with something that contradicts
+	// Conflict says that the provider knows the derived key with other parameters, or answered with something that contradicts
 	// what was asked. A person has to look; the operation is parked.
 	Conflict Kind = "conflict"
 )

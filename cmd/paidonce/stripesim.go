@@ -101,7 +101,9 @@ func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
 	server := &http.Server{
 		Handler: sim, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Stripe simulator on http://%s\n", listener.Addr())
+	if _, err = fmt.Fprintf(cmd.OutOrStdout(), "Stripe simulator on http://%s\n", listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

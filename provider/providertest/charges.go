@@ -114,7 +114,7 @@ func storedFailure(_ *testing.T, w *world) {
 	w.Break(StoreFailure)
 	for range 2 { // the failure is replayed, so sending again can't help
 		_, err := w.charge(r)
-		if e := w.failed(err, provider.Unknown); !e.ServerError || e.HTTPStatus < 500 {
+		if e := w.failure(err, provider.Unknown); !e.ServerError || e.HTTPStatus < 500 {
 			w.Fatalf("got %+v, want a server error", e)
 		}
 	}

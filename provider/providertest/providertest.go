@@ -124,8 +124,14 @@ func (w *world) moved(tags provider.Tags, n int) {
 	}
 }
 
-// failed wants an error of a kind and gives it.
-func (w *world) failed(err error, kind provider.Kind) *provider.Error {
+// failed wants an error of a kind.
+func (w *world) failed(err error, kind provider.Kind) {
+	w.Helper()
+	_ = w.failure(err, kind)
+}
+
+// failure wants an error of a kind and gives it.
+func (w *world) failure(err error, kind provider.Kind) *provider.Error {
 	w.Helper()
 	var e *provider.Error
 	if !errors.As(err, &e) {

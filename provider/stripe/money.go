@@ -33,7 +33,7 @@ func (p *Provider) Charge(ctx context.Context, r provider.ChargeRequest) (provid
 	addMetadata(body, r.Tags, r.Metadata)
 	var c wireCharge
 	res := p.post(ctx, "/v1/charges", r.IdempotencyKey, r.Tags, body, &c)
-	if out, err, over := p.noObject(res); over {
+	if out, over, err := p.noObject(res); over {
 		return out, err
 	}
 	if !c.whole() {
@@ -53,15 +53,15 @@ func (p *Provider) Charge(ctx context.Context, r provider.ChargeRequest) (provid
 }
 
 // noObject handles every result but a 2xx one; over tells that there is nothing more to look at.
-func (p *Provider) noObject(res *result) (out provider.ChargeOutcome, err error, over bool) {
+func (p *Provider) noObject(res *result) (out provider.ChargeOutcome, over bool, err error) {
 	refusal, failed := p.settle(res)
 	switch {
 	case failed != nil:
-		return out, failed, true
+		return out, true, failed
 	case refusal != nil:
-		return provider.ChargeOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil, true
+		return provider.ChargeOutcome{Refusal: refusal, RequestID: p.requestID(res)}, true, nil
 	}
-	return out, nil, false
+	return out, false, nil
 }
 
 // Capture captures a charge. Stripe takes no metadata here, so a capture is found again by the state of its charge, not
@@ -75,7 +75,7 @@ func (p *Provider) Capture(ctx context.Context, r provider.CaptureRequest) (prov
 	body.Add("amount", strconv.FormatInt(r.Amount, 10))
 	var c wireCharge
 	res := p.post(ctx, "/v1/charges/"+url.PathEscape(r.ChargeID)+"/capture", r.IdempotencyKey, r.Tags, body, &c)
-	if out, err, over := p.noObject(res); over {
+	if out, over, err := p.noObject(res); over {
 		return out, err
 	}
 	switch {

@@ -92,9 +92,9 @@ type faultSet struct {
 
 func newFaultSet(seed uint64) *faultSet {
 	if seed == 0 {
-		seed = rand.Uint64()
+		seed = rand.Uint64() //nolint:gosec // dice, not secrets
 	}
-	return &faultSet{dice: rand.New(rand.NewPCG(seed, 1))}
+	return &faultSet{dice: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // dice, not secrets
 }
 
 func (s *faultSet) add(r Rule) (int, error) {

@@ -32,7 +32,7 @@ func (s *Server) post(c *call) answer {
 
 // begin reserves the key, or gives the answer that it already stands for.
 func (s *Server) begin(c *call) (answer, bool) {
-	print := c.params.fingerprint(c.path)
+	printed := c.params.fingerprint(c.path)
 	now := s.now().UnixNano()
 	s.mu.Lock()
 	k := s.state.keys[c.key]
@@ -40,7 +40,7 @@ func (s *Server) begin(c *call) (answer, bool) {
 		k = nil // forgotten
 	}
 	if k == nil {
-		s.state.keys[c.key] = &keyEntry{print: print, path: c.path, at: now, request: c.request}
+		s.state.keys[c.key] = &keyEntry{print: printed, path: c.path, at: now, request: c.request}
 		s.mu.Unlock()
 		return answer{}, false
 	}
@@ -51,7 +51,7 @@ func (s *Server) begin(c *call) (answer, bool) {
 		s.counts.mismatched.Add(1)
 		return mismatch("Keys for idempotent requests can only be used for the same endpoint they were first used for ('" +
 			c.path + "' vs '" + found.path + "'). Try using a key other than '" + c.key + "' if you meant to execute a different request."), true
-	case found.print != print:
+	case found.print != printed:
 		s.counts.mismatched.Add(1)
 		return mismatch("Keys for idempotent requests can only be used with the same parameters they were first used with. " +
 			"Try using a key other than '" + c.key + "' if you meant to execute a different request."), true

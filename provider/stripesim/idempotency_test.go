@@ -160,9 +160,8 @@ func TestAuthentication(t *testing.T) {
 			t.Errorf("%q: %d %s", key, r.status, r.raw)
 		}
 	}
-	live := s.as("Bearer sk_live_1", "/v1/charges")
 	s.pay("", visa)
-	if live = s.as("Bearer sk_live_1", "/v1/charges"); len(live.ids()) != 0 {
+	if live := s.as("Bearer sk_live_1", "/v1/charges"); len(live.ids()) != 0 {
 		t.Errorf("live mode sees test charges: %s", live.raw)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 )
 
 // ledger is the append-only file. Whoever appends gets a ticket and waits for it: one flusher writes whatever queued up
@@ -33,11 +32,11 @@ var errClosed = errors.New("the simulator is closed")
 // openLedger replays the file into apply and opens it for appending. A last line without its end is what a crash leaves
 // of a write that nobody was answered for: it is cut off. Anything else that can't be read is an error.
 func openLedger(path string, fsync bool, apply func(*record)) (*ledger, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the path is the operator's choice
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by another process: %w", path, err), file.Close())
 	}
 	end, err := replay(file, apply)

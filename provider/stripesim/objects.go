@@ -96,7 +96,7 @@ func newID(prefix string) string {
 	b := make([]byte, 0, len(prefix)+24)
 	b = append(b, prefix...)
 	for range 3 {
-		n := rand.Uint64()
+		n := rand.Uint64() //nolint:gosec // ids, not secrets
 		for range 8 {
 			b = append(b, idAlphabet[n%62])
 			n /= 62

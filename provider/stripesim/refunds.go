@@ -101,9 +101,9 @@ func (s *Server) DisputeCharge(id string) error {
 }
 
 // change is for what happens at Stripe without a request of ours.
-func (s *Server) change(make func(*state) *record) error {
+func (s *Server) change(happen func(*state) *record) error {
 	s.mu.Lock()
-	rec := make(s.state)
+	rec := happen(s.state)
 	if rec == nil {
 		s.mu.Unlock()
 		return errNotThere

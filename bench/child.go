@@ -143,6 +143,9 @@ func (c *child) stop() {
 	}
 }
 
+// watcher asks our own children how they are.
+var watcher = &http.Client{Timeout: 10 * time.Second}
+
 // ready waits until a GET of the URL is answered with 200.
 func (c *child) ready(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -152,7 +155,7 @@ func (c *child) ready(ctx context.Context, url string) error {
 		if err != nil {
 			return err
 		}
-		if res, err := http.DefaultClient.Do(req); err == nil {
+		if res, err := watcher.Do(req); err == nil {
 			_ = res.Body.Close()
 			if res.StatusCode == http.StatusOK {
 				return nil

@@ -73,6 +73,9 @@ func (r *report) connectionGoal(delay time.Duration) goal {
 
 func (r *report) inFlightGoals() []goal {
 	n := r.inFlight
+	if n == 0 {
+		n = 5000 // not measured; the goal is about so many
+	}
 	there := goal{Name: fmt.Sprintf("2: charges in flight at once, of %d", n), Want: fmt.Sprintf("at least %d", n*95/100), State: "not measured"}
 	mem := goal{Name: "2: the server's memory then, MiB", Want: fmt.Sprintf("below %d", memoryGoal>>20), State: "not measured"}
 	conns := goal{Name: "2: its database connections then", Want: fmt.Sprintf("at most %d", r.Pool), State: "not measured"}

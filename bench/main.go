@@ -28,7 +28,7 @@ Usage:
 
 Examples:
   go run ./bench                                  everything the first two goals need, about ten minutes
-  go run ./bench --short                          a smoke run, under 20 s; its figures mean nothing
+  go run ./bench --short                          a smoke run, about 20 s; its figures mean nothing
   go run ./bench --systems F,B                    without the product
   go run ./bench --clients 32 --slow-clients ''   one cell of each system
   go run ./bench --replay --inflight 5000         and the replays, the retry storm, 5,000 charges in flight

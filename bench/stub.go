@@ -203,7 +203,7 @@ func readStubStats(ctx context.Context, base string) (s stubStats, err error) {
 	if err != nil {
 		return s, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := watcher.Do(req)
 	if err != nil {
 		return s, err
 	}

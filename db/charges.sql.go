@@ -348,7 +348,7 @@ WITH x AS (
     FROM x JOIN charges c ON c.id = x.charge_id AND c.operation_id = x.operation_id AND c.account_id = x.account_id
         AND c.status = 'pending' AND c.provider_id IS NULL
     WHERE k.account_id = x.account_id AND k.key = x.key AND k.operation_id = x.operation_id
-        AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point AND k.status = 'in_progress'
+        AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 ), settled AS (
     UPDATE charges c SET
@@ -399,7 +399,8 @@ type ChargeSettleParams struct {
 }
 
 // Commit 2: the stored answer, the settled charge and its event, of those rows that still hold their lease and whose charge
-// is still pending. Both guards stand in one place, so neither half is written without the other.
+// is still pending. Both guards stand in one place, so neither half is written without the other. finished_at says what
+// status = 'in_progress' would: said so, a planner cannot come to read the whole partial index of unfinished keys for it.
 func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettleParams) ([]string, error) {
 	rows, err := db.Query(ctx, chargeSettle,
 		arg.AccountIds,

@@ -204,7 +204,7 @@ WITH parked AS (
     UPDATE idempotency_keys k SET
         lease_token = NULL, locked_at = NULL, next_run_at = NULL, last_error = $2::text, parked_at = clock_timestamp()
     WHERE k.account_id = $4 AND k.key = $5 AND k.operation_id = $6
-        AND k.lease_token = $7::text AND k.recovery_point = $8 AND k.status = 'in_progress'
+        AND k.lease_token = $7::text AND k.recovery_point = $8 AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 )
 INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
@@ -334,7 +334,7 @@ WITH released AS (
         lookup_misses = CASE WHEN $7::boolean THEN k.lookup_misses + 1 ELSE k.lookup_misses END,
         first_miss_at = CASE WHEN $7::boolean THEN coalesce(k.first_miss_at, clock_timestamp()) ELSE k.first_miss_at END
     WHERE k.account_id = $8 AND k.key = $9 AND k.operation_id = $10
-        AND k.lease_token = $11::text AND k.recovery_point = $12 AND k.status = 'in_progress'
+        AND k.lease_token = $11::text AND k.recovery_point = $12 AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 )
 INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
@@ -406,7 +406,7 @@ WITH taken AS (
         lease_token = $1::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     WHERE k.account_id = $2 AND k.key = $3 AND k.operation_id = $4
-        AND k.status = 'in_progress' AND (k.parked_at IS NULL OR $5::boolean)
+        AND k.finished_at IS NULL AND (k.parked_at IS NULL OR $5::boolean)
         AND k.lease_token IS NOT DISTINCT FROM $6::text AND k.attempts = $7::integer
         AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $8::interval)
     RETURNING k.operation_id, k.attempts

@@ -30,7 +30,7 @@ func (p pausedProvider) Charge(ctx context.Context, r provider.ChargeRequest) (p
 const (
 	guardToken  = "AND k.lease_token = x.lease_token"
 	guardPoint  = "AND k.recovery_point = x.recovery_point"
-	guardStatus = "AND k.status = 'in_progress'"
+	guardStatus = "AND k.finished_at IS NULL"
 	guardCharge = "AND c.status = 'pending' AND c.provider_id IS NULL"
 )
 

@@ -21,7 +21,7 @@ WITH taken AS (
         lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
-        AND k.status = 'in_progress' AND (k.parked_at IS NULL OR @parked::boolean)
+        AND k.finished_at IS NULL AND (k.parked_at IS NULL OR @parked::boolean)
         AND k.lease_token IS NOT DISTINCT FROM sqlc.narg(seen_token)::text AND k.attempts = @seen_attempts::integer
         AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - @stale_after::interval)
     RETURNING k.operation_id, k.attempts
@@ -83,7 +83,7 @@ WITH released AS (
         lookup_misses = CASE WHEN @missed::boolean THEN k.lookup_misses + 1 ELSE k.lookup_misses END,
         first_miss_at = CASE WHEN @missed::boolean THEN coalesce(k.first_miss_at, clock_timestamp()) ELSE k.first_miss_at END
     WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
-        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.status = 'in_progress'
+        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 )
 INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
@@ -95,7 +95,7 @@ WITH parked AS (
     UPDATE idempotency_keys k SET
         lease_token = NULL, locked_at = NULL, next_run_at = NULL, last_error = @last_error::text, parked_at = clock_timestamp()
     WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
-        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.status = 'in_progress'
+        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 )
 INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)

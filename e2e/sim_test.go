@@ -28,6 +28,8 @@ func (w *world) runSim(s *sim, listen string) {
 	s.url = "http://" + s.await(`Stripe simulator on http://(\S+)`)[1]
 }
 
+var simClient = &http.Client{Timeout: patience}
+
 // control asks or sets one of the switches.
 func (s *sim) control(method, path string, body, into any) {
 	s.t.Helper()
@@ -39,7 +41,7 @@ func (s *sim) control(method, path string, body, into any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := simClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http/httptest"
@@ -367,4 +368,10 @@ func TestWhoHangsUpDoesNotCancelTheWork(t *testing.T) {
 	if err := <-finished; err != nil {
 		t.Errorf("the work was cancelled: %v", err)
 	}
+}
+
+// jsonText quotes a text.
+func jsonText(s string) (string, error) {
+	b, err := json.Marshal(s)
+	return string(b), err
 }

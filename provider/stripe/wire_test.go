@@ -245,16 +245,6 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-// No proxy of the environment gets to see a charge.
-func TestNoProxy(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	out, err := answering(t, 200, nil, goodCharge()).Charge(context.Background(), ordinary)
-	if err != nil || out.Charge == nil {
-		t.Fatal(err)
-	}
-}
-
 // Trap 41: only a complete walk through all pages proves that something isn't there.
 func TestLookupIsInconclusive(t *testing.T) {
 	page := func(more string, ids ...string) string {

@@ -40,7 +40,8 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "paidonce:", err)
 		return exitPerson
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(os.Stderr, "paidonce: %v (see --help)\n", err)
+		// On one line also when cobra suggests similar commands.
+		fmt.Fprintf(os.Stderr, "paidonce: %s (see --help)\n", strings.Join(strings.Fields(err.Error()), " "))
 		return exitUsage
 	default:
 		fmt.Fprintln(os.Stderr, "paidonce:", err)
@@ -79,6 +80,15 @@ Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something need
 
 // strictArgs makes wrong arguments wrong usage, for every command.
 func strictArgs(c *cobra.Command) {
+	if !c.Runnable() && c.HasParent() { // only holds others: cobra would show its help, and call an unknown one a success
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())}
+			}
+			return c.Help()
+		}
+	}
 	check := c.Args
 	if check == nil && c.Runnable() {
 		check = cobra.NoArgs

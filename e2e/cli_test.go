@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// empty is a world with a database that has no tables.
+func empty(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, dbURL: host.create(t, false), names: map[string]int{}}
+	w.env = append([]string{"DATABASE_URL=" + w.dbURL, "STRIPE_API_KEY=sk_test_x"}, fast...)
+	return w
+}
+
+func TestMigrateManyAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		w := empty(t)
+		results := make([]result, 5)
+		together(len(results), func(i int) { results[i] = w.run(nil, "migrate") })
+		applied := 0
+		for _, r := range results {
+			if r.code != 0 || r.stderr != "" {
+				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			applied += strings.Count(r.stdout, "applied ")
+		}
+		status := w.must("migrate", "status")
+		if lines := strings.Count(status.stdout, "\n"); lines == 0 || lines != applied || strings.Contains(status.stdout, "pending") {
+			t.Errorf("%d migrations were applied in all; now the status is\n%s", applied, status.stdout)
+		}
+		twice := querySQL[int](t, w.dbURL, "SELECT count(*) FROM (SELECT version_id FROM goose_db_version GROUP BY 1 HAVING count(*) > 1) x")
+		if twice != 0 {
+			t.Errorf("%d versions are recorded more than once", twice)
+		}
+		if r := w.must("migrate", "up"); !strings.Contains(r.stdout, "current") {
+			t.Errorf("once more: %s", r.stdout)
+		}
+	}
+}
+
+func TestUnmigratedDatabase(t *testing.T) {
+	t.Parallel()
+	w := empty(t)
+	if r := w.must("migrate", "status"); !strings.Contains(r.stdout, "pending") {
+		t.Errorf("status: %s", r.stdout)
+	}
+	for _, args := range [][]string{{"serve"}, {"reconcile"}, {"apikeys", "list"}} {
+		r := w.run(nil, args...)
+		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "paidonce migrate") || r.stdout != "" {
+			t.Errorf("%v: exit code %d, want 1 and one line that says what to do\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+func TestConfigurationProblemsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	cases := []struct {
+		name string
+		env  []string
+		want []string
+	}{
+		{"nothing set", nil, []string{"DATABASE_URL", "STRIPE_API_KEY"}},
+		{"many wrong", []string{
+			"DATABASE_URL=postgres://u:hushDatabase@host:port/x", "STRIPE_API_KEY=sk_live_hushStripe", "STRIPE_API_BASE=ftp://u:hushBase@x",
+			"PAIDONCE_LISTEN=nowhere", "PAIDONCE_WORKERS=relay,typo", "PAIDONCE_DB_MAX_CONNS=many", "PAIDONCE_PROVIDER_TIMEOUT=20", "PAIDONCE_KEY_TTL=-1h",
+			"PAIDONCE_LOOKUP_MISSES=0", "PAIDONCE_INSTANCE=a b", "PAIDONCE_MAX_BODY=huge", "PAIDONCE_RATE_LIMIT=-1", "PAIDONCE_LOG_LEVEL=loud", "PAIDONCE_LOG_FORMAT=xml",
+		}, []string{
+			"DATABASE_URL", "STRIPE_API_BASE", "PAIDONCE_LISTEN", "PAIDONCE_WORKERS", "PAIDONCE_DB_MAX_CONNS", "PAIDONCE_PROVIDER_TIMEOUT",
+			"PAIDONCE_KEY_TTL", "PAIDONCE_LOOKUP_MISSES", "PAIDONCE_INSTANCE", "PAIDONCE_MAX_BODY", "PAIDONCE_RATE_LIMIT", "PAIDONCE_LOG_LEVEL", "PAIDONCE_LOG_FORMAT",
+		}},
+		{"lease shorter than a run", []string{"DATABASE_URL=postgres://h/x", "STRIPE_API_KEY=sk_test_x", "PAIDONCE_PROVIDER_TIMEOUT=20s", "PAIDONCE_STALE_AFTER=20s"},
+			[]string{"PAIDONCE_STALE_AFTER"}},
+	}
+	for _, c := range cases {
+		r := w.run(c.env, "serve")
+		if r.code != 1 || strings.Contains(r.stderr, "hush") {
+			t.Errorf("%s: exit code %d, want 1 and no secrets\n%s", c.name, r.code, r.stderr)
+		}
+		told := map[string]bool{}
+		for _, m := range regexp.MustCompile(`(?m)^  ([A-Z_]+): \S`).FindAllStringSubmatch(r.stderr, -1) {
+			told[m[1]] = true
+		}
+		if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
+			t.Errorf("%s: told are %v, want %v\n%s", c.name, got, c.want, r.stderr)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	w := empty(t)
+	for _, args := range [][]string{
+		{"serv"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate", "down"}, {"apikeys", "create"}, {"apikeys", "revoke"}, {"apikeys", "frob"},
+		{"reconcile", "--limit", "0"}, {"reconcile", "--limit", "x"}, {"stripesim", "--nope"}, {"dev", "x"},
+	} {
+		r := w.run(nil, args...)
+		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
+			t.Errorf("%v: exit code %d, want 2 and one line on stderr\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+var subcommands = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
+
+// TestHelp walks through all commands there are.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	var walk func(path []string)
+	seen := map[string]bool{}
+	walk = func(path []string) {
+		r := w.must(append(path, "--help")...)
+		seen[strings.Join(path, " ")] = true
+		if !strings.Contains(r.stdout, "Examples:\n") || !strings.Contains(r.stdout, "paidonce") || r.stderr != "" {
+			t.Errorf("%v --help has no examples:\n%s%s", path, r.stdout, r.stderr)
+		}
+		_, list, found := strings.Cut(r.stdout, "Available Commands:\n")
+		if !found {
+			return
+		}
+		list, _, _ = strings.Cut(list, "\n\n")
+		for _, m := range subcommands.FindAllStringSubmatch(list, -1) {
+			if m[1] != "help" {
+				walk(append(slices.Clone(path), m[1]))
+			}
+		}
+	}
+	walk(nil)
+	for _, want := range []string{"dev", "serve", "migrate up", "migrate status", "reconcile", "apikeys create", "apikeys list", "apikeys revoke", "stripesim"} {
+		if !seen[want] {
+			t.Errorf("%s is missing in the help: %v", want, slices.Sorted(maps.Keys(seen)))
+		}
+	}
+}
+
+func TestAPIKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.must("apikeys", "create", "--account", "shop", "--json")
+	var fields map[string]string
+	if err := json.Unmarshal([]byte(r.stdout), &fields); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, []string{"account", "account_id", "api_key", "id"}) {
+		t.Errorf("create --json prints %v", got)
+	}
+	other := w.newKey("other")
+	if fields["account"] != "shop" || other.AccountID == fields["account_id"] {
+		t.Errorf("%v and %+v", fields, other)
+	}
+	plain := w.must("apikeys", "create", "--account", "shop").stdout
+	secrets := []string{w.apiKey, fields["api_key"], other.APIKey, regexp.MustCompile(`sk_\w+`).FindString(plain)}
+	for _, args := range [][]string{{"apikeys", "list"}, {"apikeys", "list", "--json"}, {"apikeys", "list", "--account", "shop"}} {
+		list := w.must(args...).stdout
+		if !strings.Contains(list, fields["id"]) || strings.Contains(list, other.ID) != (len(args) < 4) {
+			t.Errorf("%v:\n%s", args, list)
+		}
+		for _, s := range secrets {
+			if s == "" || strings.Contains(list, s) {
+				t.Errorf("%v shows the key %q", args, s)
+			}
+		}
+	}
+	if r := w.run(nil, "apikeys", "revoke", "key_unknown"); r.code != 1 || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("revoking an unknown key: exit code %d %s", r.code, r.stderr)
+	}
+	if stored := querySQL[int](t, w.dbURL, "SELECT count(*) FROM api_keys WHERE api_keys::text LIKE '%' || $1 || '%'", other.APIKey); stored != 0 {
+		t.Error("the key itself is stored")
+	}
+}

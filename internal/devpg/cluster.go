@@ -180,7 +180,7 @@ func (c *cluster) launchOn(ctx context.Context, port int) error {
 		args = append(args, "-c", s)
 	}
 	logPath := c.file("log")
-	out, err := os.Create(logPath) //nolint:gosec // a path of our own making; the log of the run before is of no use any more
+	out, err := os.Create(logPath) // the log of the run before is of no use any more
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (c *cluster) launchOn(ctx context.Context, port int) error {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		<-exited
 	}
-	text, _ := os.ReadFile(logPath) //nolint:gosec // as above
+	text, _ := os.ReadFile(logPath)
 	return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, tail(text))
 }
 
@@ -282,10 +282,10 @@ func freePort(want int) (int, error) {
 	var err error
 	for range portTries {
 		if want == 0 {
-			want = lowPort + rand.IntN(highPort-lowPort) //nolint:gosec // nothing to guess
+			want = lowPort + rand.IntN(highPort-lowPort)
 		}
 		var l net.Listener
-		if l, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(want))); err == nil { //nolint:noctx // at once
+		if l, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(want))); err == nil {
 			return want, l.Close()
 		}
 		want = 0

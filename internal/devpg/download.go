@@ -72,7 +72,7 @@ func fetch(ctx context.Context, scratch, unpack, repository string) error {
 	}
 	var said strings.Builder
 	cfg := embeddedpostgres.DefaultConfig().
-		Version(downloadVersion).Port(uint32(port)).
+		Version(downloadVersion).Port(uint32(port)). //nolint:gosec // a port fits
 		CachePath(cache).BinariesPath(unpack).
 		RuntimePath(filepath.Join(scratch, "runtime")).DataPath(filepath.Join(scratch, "data")).
 		Encoding("no-such-encoding").Logger(&said)

@@ -94,9 +94,9 @@ type headToo struct{ *echo.Echo }
 // GET registers both methods. The router lets a parameter at the end of a path swallow slashes, so what is below it is said not to exist.
 func (h headToo) GET(path string, handle echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
 	if strings.Contains(path, ":") {
-		h.Echo.RouteNotFound(path+"/*", echo.NotFoundHandler)
+		h.RouteNotFound(path+"/*", echo.NotFoundHandler)
 	}
-	h.Echo.HEAD(path, handle, m...)
+	h.HEAD(path, handle, m...)
 	return h.Echo.GET(path, handle, m...)
 }
 

@@ -52,7 +52,7 @@ func BenchmarkCreateCharge(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1/v1/charges", strings.NewReader(body.text)) //nolint:noctx // a server's request
+				req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1/v1/charges", strings.NewReader(body.text))
 				if err != nil {
 					b.Fatal(err)
 				}

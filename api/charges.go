@@ -48,7 +48,7 @@ func (s *Server) CreateCharge(c echo.Context, params CreateChargeParams) error {
 	}
 	req := idemkeys.Request{
 		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
-		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.appendCanonical(nil)),
+		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
 	}
 	if params.Prefer != nil {
 		if wait, asked := preferredWait([]string{*params.Prefer}); asked {

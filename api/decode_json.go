@@ -22,7 +22,7 @@ func decodeJSON(body []byte, s shape) (*parameters, *apiError) {
 	if len(body) == 0 {
 		return p, nil
 	}
-	d := decoders.Get().(*jsontext.Decoder)
+	d := decoders.Get().(*jsontext.Decoder) //nolint:errcheck // nothing else is in the pool
 	defer decoders.Put(d)
 	// Duplicates are found by ourselves, to say which name it is.
 	d.Reset(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(false))

@@ -254,7 +254,7 @@ func form(t *testing.T, in string, p *parameters, e *apiError) string {
 	if e != nil {
 		t.Fatalf("%s: %v", in, e)
 	}
-	return string(p.appendCanonical(nil))
+	return string(p.canonical())
 }
 
 func TestQueriesThatAreRefused(t *testing.T) {

@@ -362,7 +362,7 @@ func TestWhoHangsUpDoesNotCancelTheWork(t *testing.T) {
 		<-begun
 		hangUp()
 	}()
-	if _, err := e.HTTP.Do(req); err == nil { //nolint:bodyclose // there is none
+	if _, err := e.HTTP.Do(req); err == nil {
 		t.Error("the client did not hang up")
 	}
 	if err := <-finished; err != nil {

@@ -33,7 +33,9 @@ type exchange struct {
 const exchangeName = "exchange"
 
 // exchangeOf is for handlers, which run within the exchange middleware.
-func exchangeOf(c echo.Context) *exchange { return c.Get(exchangeName).(*exchange) }
+func exchangeOf(c echo.Context) *exchange {
+	return c.Get(exchangeName).(*exchange) //nolint:errcheck // nothing else has the name
+}
 
 // newRequestID is never taken from the client: it names this exchange in the log, alone.
 func newRequestID() string { return "req_" + ulid.MustNew(ulid.Now(), rand.Reader).String() }

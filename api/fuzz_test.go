@@ -22,12 +22,12 @@ func whole(t *testing.T, p *parameters) string {
 			}
 		}
 	}
-	canonical := string(p.appendCanonical(nil))
+	canonical := string(p.canonical())
 	again, e := decodeJSON([]byte(canonical), p.shape)
 	if e != nil {
 		t.Fatalf("the canonical form %s is refused: %v", canonical, e)
 	}
-	if got := string(again.appendCanonical(nil)); got != canonical {
+	if got := string(again.canonical()); got != canonical {
 		t.Fatalf("the canonical form %s becomes %s", canonical, got)
 	}
 	return canonical

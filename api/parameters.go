@@ -32,15 +32,6 @@ type field struct {
 // shape is the table of an operation's parameters. It drives the decoding of JSON, forms and queries alike.
 type shape []field
 
-func (s shape) find(name string) *field {
-	for i := range s {
-		if s[i].name == name {
-			return &s[i]
-		}
-	}
-	return nil
-}
-
 // member is one entry of pairs or bounds.
 type member struct {
 	name    string
@@ -121,10 +112,11 @@ func (v *value) addMember(f *field, m member) *apiError {
 	return nil
 }
 
-// appendCanonical appends the canonical form: a JSON object with sorted names, decimal integers and minimal escapes. Two requests with
+// canonical returns the canonical form: a JSON object with sorted names, decimal integers and minimal escapes. Two requests with
 // the same parameters have the same form, whatever their spelling; a parameter that is left out differs from one that has its default.
-func (p *parameters) appendCanonical(b []byte) []byte {
+func (p *parameters) canonical() []byte {
 	// The shapes are sorted by name (a test holds them to it), so only members need sorting.
+	b := make([]byte, 0, canonicalUsual)
 	b = append(b, '{')
 	for i := range p.shape {
 		if !p.given[i] {
@@ -153,6 +145,9 @@ func appendText(b []byte, s string) []byte {
 	}
 	return b
 }
+
+// canonicalUsual is the room, in bytes, for the canonical form of a usual request; larger ones grow it.
+const canonicalUsual = 256
 
 // memberName is how a form names an entry, and how errors do.
 func memberName(name, member string) string { return name + "[" + member + "]" }

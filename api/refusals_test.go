@@ -177,7 +177,7 @@ func raw(t *testing.T, e *edge, request string) (*http.Response, error) {
 		t.Fatal(err)
 	}
 	_ = c.(*net.TCPConn).CloseWrite()
-	return http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // the connection is closed
+	return http.ReadResponse(bufio.NewReader(c), nil)
 }
 
 func TestABodyThatEndsEarlyIsNotARequest(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// idleMax lets as many concurrent callers as tests have keep their connections.
+const idleMax = 64
+
 // Client calls an API in tests. Each answer is checked; a failed check fails the test. Safe for concurrent use.
 type Client struct {
 	// HTTP is for calls that the methods do not cover; it checks as well.
@@ -21,7 +24,7 @@ type Client struct {
 // NewClient returns a client of the API at baseURL.
 func NewClient(t testing.TB, baseURL, apiKey string) *Client {
 	t.Helper()
-	base := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	base := &http.Transport{MaxIdleConnsPerHost: idleMax}
 	t.Cleanup(base.CloseIdleConnections)
 	return &Client{
 		HTTP: &http.Client{

@@ -446,3 +446,123 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 	}
 	return items, nil
 }
+
+const chargesCreated = `-- name: ChargesCreated :many
+SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at FROM charges c
+WHERE c.provider_id IS NOT NULL AND c.created_at < $1::timestamptz AND (c.created_at, c.id) > ($2::timestamptz, $3::text)
+ORDER BY c.created_at, c.id
+LIMIT $4::integer
+`
+
+type ChargesCreatedParams struct {
+	Before  time.Time
+	AfterAt time.Time
+	AfterID string
+	Most    int32
+}
+
+type ChargesCreatedRow struct {
+	ID          string
+	OperationID string
+	Status      string
+	ProviderID  string
+	CreatedAt   time.Time
+}
+
+// For the audit: a page of the charges of any account that a provider has, in the order of their making.
+func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreatedParams) ([]ChargesCreatedRow, error) {
+	rows, err := db.Query(ctx, chargesCreated,
+		arg.Before,
+		arg.AfterAt,
+		arg.AfterID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargesCreatedRow
+	for rows.Next() {
+		var i ChargesCreatedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OperationID,
+			&i.Status,
+			&i.ProviderID,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargesOfOperations = `-- name: ChargesOfOperations :many
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, EXISTS (
+        SELECT FROM idempotency_keys k
+        WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
+    ) AS running
+FROM charges c WHERE c.operation_id = ANY ($2::text[])
+`
+
+type ChargesOfOperationsParams struct {
+	StaleAfter   time.Duration
+	OperationIds []string
+}
+
+type ChargesOfOperationsRow struct {
+	Charge  Charge
+	Running bool
+}
+
+// For the audit: of any account. running: somebody works on its operation at this moment.
+func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesOfOperationsParams) ([]ChargesOfOperationsRow, error) {
+	rows, err := db.Query(ctx, chargesOfOperations, arg.StaleAfter, arg.OperationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargesOfOperationsRow
+	for rows.Next() {
+		var i ChargesOfOperationsRow
+		if err := rows.Scan(
+			&i.Charge.ID,
+			&i.Charge.AccountID,
+			&i.Charge.OperationID,
+			&i.Charge.Status,
+			&i.Charge.Amount,
+			&i.Charge.AmountCaptured,
+			&i.Charge.AmountRefunded,
+			&i.Charge.AmountRefundPending,
+			&i.Charge.Currency,
+			&i.Charge.Capture,
+			&i.Charge.Captured,
+			&i.Charge.Customer,
+			&i.Charge.Description,
+			&i.Charge.Metadata,
+			&i.Charge.ReceiptEmail,
+			&i.Charge.StatementDescriptorSuffix,
+			&i.Charge.Disputed,
+			&i.Charge.Livemode,
+			&i.Charge.FailureCode,
+			&i.Charge.FailureMessage,
+			&i.Charge.Outcome,
+			&i.Charge.Provider,
+			&i.Charge.ProviderID,
+			&i.Charge.CreatedAt,
+			&i.Charge.SettledAt,
+			&i.Running,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

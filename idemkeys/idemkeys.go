@@ -144,6 +144,7 @@ type Resolution struct {
 	ProviderID string // the provider's id of the object; required when it succeeded
 	Reason     string
 	By         string // who says so
+	Adopt      bool   // an audit found it; the log says adopted instead of resolved
 }
 
 // Unresolved is what a phase knows when it knows no outcome.

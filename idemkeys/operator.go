@@ -211,6 +211,9 @@ func (e *Engine) Resolve(ctx context.Context, operationID string, r Resolution) 
 		return Answer{}, err
 	}
 	c.Log = &LogEntry{Event: "resolved", Actor: op.Actor, Detail: bounded(r.Reason)}
+	if r.Adopt {
+		c.Log.Event = "adopted"
+	}
 	won, err = execute(ctx, op, c)
 	switch {
 	case err != nil:

@@ -32,7 +32,7 @@ func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error)
 	until := time.Now().Add(r.Wait) //tidy:clock how long this caller waits
 	look := lookFirst
 	for tries := 0; tries < claimTries; {
-		op, won, err := e.claim(ctx, r, claim)
+		op, k, won, err := e.claim(ctx, r, claim)
 		if err != nil {
 			return Result{}, errors.Join(ErrUnavailable, err)
 		}
@@ -40,9 +40,9 @@ func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error)
 			return e.Drive(ctx, op)
 		}
 		tries++
-		for again := true; again; {
+		for again := true; again; k = nil {
 			var res Result
-			res, again, err = e.join(ctx, r)
+			res, again, err = e.join(ctx, r, k)
 			var busy *InUse
 			switch {
 			case errors.Is(err, errVanished):
@@ -65,31 +65,38 @@ const commitWait = 5 * time.Second
 // errVanished: the key that was taken is gone; claim again.
 var errVanished = errors.New("the key is gone")
 
-// claim runs commit 1. A claim of ours whose answer was lost is found by its token.
-func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, bool, error) {
+// claim runs commit 1. Of a claim that lost it returns what was read of the key, nil when the key is gone again. A claim of ours whose answer
+// was lost is found by its token.
+func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, *record, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
 	op, won, err := claim(ctx, r, newOperationID(), newLeaseToken())
 	if err != nil || won {
-		return op, won, err
+		return op, nil, won, err
 	}
 	k, err := e.read(ctx, r.AccountID, r.Key)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return op, false, nil
+		return op, nil, false, nil
 	case err != nil:
-		return op, false, err
+		return op, nil, false, err
 	}
 	row := k.IdempotencyKey
 	if row.OperationID == op.ID && row.LeaseToken != nil && *row.LeaseToken == op.LeaseToken {
-		return op.Leased(k.Now), true, nil
+		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt = row.CreatedAt, row.CreatedAt, row.CreatedAt
+		return op.Leased(k.Now), nil, true, nil
 	}
-	return op, false, nil
+	return op, &k, false, nil
 }
 
-// join deals with a key that is taken. again asks to be called again: the key has just changed.
-func (e *Engine) join(ctx context.Context, r Request) (res Result, again bool, err error) {
-	k, err := e.read(ctx, r.AccountID, r.Key)
+// join deals with a key that is taken. known is what was just read of it, or nil. again asks to be called again: the key has just changed.
+func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result, again bool, err error) {
+	var k record
+	if known != nil {
+		k = *known
+	} else {
+		k, err = e.read(ctx, r.AccountID, r.Key)
+	}
 	if errors.Is(err, ErrNotFound) {
 		return Result{}, false, errVanished
 	}

@@ -28,6 +28,9 @@ type Provider interface {
 	// FindCharge looks for the charge that an operation made, through a listing that is consistent.
 	// Zero hits in a complete answer is a miss; an incomplete answer is an error.
 	FindCharge(ctx context.Context, l Lookup) ([]Charge, error)
+	// ListCharges hands every charge that was created from from (included) to to (excluded) to each, newest first, in one complete
+	// walk; it ends with each's error. An incomplete walk is an error.
+	ListCharges(ctx context.Context, from, to time.Time, each func(Charge) error) error
 	// GetCharge reads one charge by the provider's id. A charge that does not exist is nil, nil.
 	GetCharge(ctx context.Context, id string) (*Charge, error)
 	// Capture captures an authorised charge, wholly or in part.

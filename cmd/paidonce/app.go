@@ -17,12 +17,15 @@ import (
 
 // app is what serve, dev and reconcile have in common: everything but the network.
 type app struct {
-	cfg      *config
-	log      *slog.Logger
-	pool     *pgxpool.Pool
-	accounts *accounts.Store
-	engine   *idemkeys.Engine
-	charges  *charges.Service
+	cfg          *config
+	log          *slog.Logger
+	pool         *pgxpool.Pool
+	installation string
+	provider     provider.Provider
+	accounts     *accounts.Store
+	engine       *idemkeys.Engine
+	chargeStore  *charges.Store
+	charges      *charges.Service
 }
 
 // newApp wires the product together, in reading order. It needs a database with a current schema.
@@ -58,8 +61,8 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		charges.KindCreate: charges.Creation(psp, store, chargesConfig),
 	})
 	return &app{
-		cfg: cfg, log: log, pool: pool, accounts: accounts.NewStore(pool), engine: engine,
-		charges: charges.NewService(store, engine, chargesConfig),
+		cfg: cfg, log: log, pool: pool, installation: installation, provider: psp,
+		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -56,13 +57,15 @@ func dev(ctx context.Context, out io.Writer) error {
 	defer stopSimulator()
 	setDefault("PAIDONCE_WORKERS", "relay,inbox,reconcile")
 	setDefault("PAIDONCE_LOG_LEVEL", "warn")
-	if os.Getenv("PAIDONCE_LISTEN") == "" {
-		setDefault("PAIDONCE_LISTEN", freeAddress("127.0.0.1:8080"))
-	}
 	cfg, err := loadConfig(needDatabase | needProvider)
 	if err != nil {
 		return err
 	}
+	listener, err := devListener(cfg)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() //nolint:errcheck // closed already when all went well
 	if _, err := db.Migrate(ctx, cfg.DatabaseURL); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -70,7 +73,7 @@ func dev(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, cfg, cfg.logger(), func(addr string) { greet(out, addr, key) })
+	return serve(ctx, cfg, cfg.logger(), listener, func(addr string) { greet(out, addr, key) })
 }
 
 func setDefault(name, value string) {
@@ -99,26 +102,64 @@ func devDatabase(ctx context.Context, dir string, out io.Writer) (stop func(), e
 	return server.Stop, nil
 }
 
+// devListener takes the API's port, any free one when the usual one is taken, and keeps it: found free now and listened on later, it could
+// be somebody else's by then.
+func devListener(cfg *config) (net.Listener, error) {
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil && os.Getenv("PAIDONCE_LISTEN") == "" {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("PAIDONCE_LISTEN: %w", err)
+	}
+	return l, nil
+}
+
 // devSimulator starts the Stripe simulator as a process of its own, which ends when we do, however we end.
 func devSimulator(ctx context.Context, dir string, out io.Writer) (stop func(), err error) {
+	fmt.Fprintln(out, "Starting the Stripe simulator …")
+	stop, err = startSimulator(ctx, dir, freeAddress("127.0.0.1:12111"))
+	if errors.Is(err, errEndedAtOnce) { // somebody else was quicker to get the port
+		stop, err = startSimulator(ctx, dir, "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the Stripe simulator: %w", err)
+	}
+	return stop, nil
+}
+
+var errEndedAtOnce = errors.New("ended at once")
+
+func startSimulator(ctx context.Context, dir, listen string) (stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	addr := freeAddress("127.0.0.1:12111")
-	fmt.Fprintln(out, "Starting the Stripe simulator …")
-	cmd := exec.Command(self, "stripesim", "--listen", addr, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"), "--until-stdin-closes")
+	cmd := exec.Command(self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"), "--until-stdin-closes")
 	cmd.Stderr = os.Stderr
 	detach(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("the Stripe simulator: %w", err)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
-	gone := make(chan error, 1)
-	go func() { gone <- cmd.Wait() }()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	address := make(chan string, 1)
+	gone := make(chan struct{})
+	go func() {
+		// Its own word for where it listens: on a port that it could not get, somebody else would answer.
+		line, _ := bufio.NewReader(stdout).ReadString('\n')
+		if _, url, found := strings.Cut(strings.TrimSpace(line), " on "); found {
+			address <- url
+		}
+		_ = cmd.Wait()
+		close(gone)
+	}()
 	stop = func() {
 		_ = stdin.Close() // this is how it is asked to end
 		select {
@@ -127,38 +168,25 @@ func devSimulator(ctx context.Context, dir string, out io.Writer) (stop func(), 
 			_ = cmd.Process.Kill()
 		}
 	}
-	if err := devReachable(ctx, addr, gone); err != nil {
-		stop()
-		return nil, fmt.Errorf("the Stripe simulator: %w", err)
+	select {
+	case url := <-address:
+		// dev never talks to the real Stripe, whatever else the environment says.
+		_ = os.Setenv("STRIPE_API_BASE", url)
+		_ = os.Setenv("STRIPE_API_KEY", "sk_test_simulator")
+		return stop, nil
+	case <-gone:
+		err = errEndedAtOnce
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(devPatience):
+		err = errors.New("did not start")
 	}
-	// dev never talks to the real Stripe, whatever else the environment says.
-	_ = os.Setenv("STRIPE_API_BASE", "http://"+addr)
-	_ = os.Setenv("STRIPE_API_KEY", "sk_test_simulator")
-	return stop, nil
+	stop()
+	return nil, err
 }
 
 // devPatience is how long a part of dev may take to start or stop on a loaded machine.
 const devPatience = 20 * time.Second
-
-func devReachable(ctx context.Context, addr string, gone chan error) error {
-	deadline := time.After(devPatience)
-	for {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case err := <-gone:
-			gone <- err
-			return fmt.Errorf("ended at once: %w", err)
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-deadline:
-			return errors.New("did not start")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
 
 // freeAddress returns the address when nothing listens on it, else another one on the same host.
 func freeAddress(addr string) string {

@@ -45,13 +45,14 @@ accepted, what runs ends with its answer, and the process exits; a second signal
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, cfg.logger(), nil)
+			return serve(cmd.Context(), cfg, cfg.logger(), nil, nil)
 		},
 	}
 }
 
-// serve runs the API and its workers until ctx ends, then drains. started is told the address once requests are accepted.
-func serve(ctx context.Context, cfg *config, log *slog.Logger, started func(addr string)) error {
+// serve runs the API and its workers until ctx ends, then drains. It listens on cfg.Listen unless it is given a listener; started is told
+// the address once requests are accepted.
+func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.Listener, started func(addr string)) error {
 	a, err := newApp(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -67,9 +68,10 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, started func(addr
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("PAIDONCE_LISTEN: %w", err)
+	if listener == nil {
+		if listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+			return fmt.Errorf("PAIDONCE_LISTEN: %w", err)
+		}
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,

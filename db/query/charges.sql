@@ -106,3 +106,18 @@ WHERE c.account_id = @account_id
     AND (c.created_at, c.id) > (@before_at::timestamptz, @before_id::text)
 ORDER BY c.created_at, c.id
 LIMIT @most::integer;
+
+-- name: ChargesOfOperations :many
+-- For the audit: of any account. running: somebody works on its operation at this moment.
+SELECT sqlc.embed(c), EXISTS (
+        SELECT FROM idempotency_keys k
+        WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - @stale_after::interval
+    ) AS running
+FROM charges c WHERE c.operation_id = ANY (@operation_ids::text[]);
+
+-- name: ChargesCreated :many
+-- For the audit: a page of the charges of any account that a provider has, in the order of their making.
+SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at FROM charges c
+WHERE c.provider_id IS NOT NULL AND c.created_at < @before::timestamptz AND (c.created_at, c.id) > (@after_at::timestamptz, @after_id::text)
+ORDER BY c.created_at, c.id
+LIMIT @most::integer;

@@ -59,6 +59,9 @@ func (p *Provider) refusedRead(res *result, r *provider.Refusal) *provider.Error
 // FindCharge lists the charges of the window and gives every one that carries exactly l.Tags, failed ones included. A zero
 // From or To leaves that side open. Anything but a complete walk through all pages is an error.
 func (p *Provider) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
+	if untagged(l.Tags) {
+		return nil, noTags()
+	}
 	query := &form.Values{}
 	if !l.From.IsZero() {
 		query.Add("created[gte]", strconv.FormatInt(l.From.Add(-allowance).Unix(), 10))
@@ -67,14 +70,11 @@ func (p *Provider) FindCharge(ctx context.Context, l provider.Lookup) ([]provide
 		query.Add("created[lte]", strconv.FormatInt(l.To.Add(allowance).Unix()+1, 10)) // up to the end of that second
 	}
 	var hits []provider.Charge
-	err := walk(ctx, p, "/v1/charges", query, l.Tags, func(c *chargeFields) (string, bool) {
-		if !c.whole() {
-			return "", false
-		}
-		if c.Metadata.tags() == l.Tags {
+	err := walk(ctx, p, "/v1/charges", query, p.pages, func(c *chargeFields) (string, bool, error) {
+		if c.whole() && c.Metadata.tags() == l.Tags {
 			hits = append(hits, *p.charge(c))
 		}
-		return c.ID, true
+		return c.ID, c.whole(), nil
 	})
 	if err != nil {
 		return nil, err
@@ -87,17 +87,20 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	if l.ChargeID == "" {
 		return nil, noID()
 	}
+	if untagged(l.Tags) {
+		return nil, noTags()
+	}
 	query := &form.Values{}
 	query.Add("charge", l.ChargeID)
 	var hits []provider.Refund
-	err := walk(ctx, p, "/v1/refunds", query, l.Tags, func(r *refundFields) (string, bool) {
+	err := walk(ctx, p, "/v1/refunds", query, p.pages, func(r *refundFields) (string, bool, error) {
 		if !r.whole() || r.Charge != l.ChargeID {
-			return "", false
+			return "", false, nil
 		}
 		if r.Metadata.tags() == l.Tags {
 			hits = append(hits, *p.refund(r))
 		}
-		return r.ID, true
+		return r.ID, true, nil
 	})
 	if err != nil {
 		return nil, err
@@ -105,16 +108,35 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	return hits, nil
 }
 
-// walk goes through all pages of a list, newest first, and hands every object to take, which gives its id. The end is
+// listPages bounds a walk for ListCharges, whose caller asks for an hour at a time: ten million charges in one.
+const listPages = 100_000
+
+// ListCharges hands every charge of [from, to) to each, newest first. Stripe counts in seconds, so both are cut down to theirs.
+func (p *Provider) ListCharges(ctx context.Context, from, to time.Time, each func(provider.Charge) error) error {
+	query := &form.Values{}
+	query.Add("created[gte]", strconv.FormatInt(from.Unix(), 10))
+	query.Add("created[lt]", strconv.FormatInt(to.Unix(), 10))
+	return walk(ctx, p, "/v1/charges", query, listPages, func(c *chargeFields) (string, bool, error) {
+		if !c.whole() {
+			return "", false, nil
+		}
+		return c.ID, true, each(*p.charge(c))
+	})
+}
+
+func untagged(t provider.Tags) bool { return t.Operation == "" || t.Installation == "" }
+
+func noTags() *provider.Error {
+	return &provider.Error{Kind: provider.Conflict, Message: "a look-up needs the operation's and the installation's tag"}
+}
+
+// walk goes through all pages of a list, newest first, and hands every object to take, which gives its id and whether it is whole. The end is
 // where Stripe says that there is no more; whatever looks like an end but isn't said to be one is an error, because the
 // caller draws a conclusion from what is missing.
-func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, tags provider.Tags, take func(*T) (string, bool)) error {
-	if tags.Operation == "" || tags.Installation == "" {
-		return &provider.Error{Kind: provider.Conflict, Message: "a look-up needs the operation's and the installation's tag"}
-	}
+func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, pages int, take func(*T) (string, bool, error)) error {
 	query.Add("limit", strconv.Itoa(pageSize))
 	cursor := ""
-	for range p.pages {
+	for range pages {
 		if cursor != "" {
 			query.Set("starting_after", cursor)
 		}
@@ -134,7 +156,10 @@ func walk[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 		last := ""
 		for i := range page.Data {
 			var whole bool
-			if last, whole = take(&page.Data[i]); !whole {
+			var err error
+			if last, whole, err = take(&page.Data[i]); err != nil {
+				return err
+			} else if !whole {
 				return p.unreadable(res, "a list of what was asked for")
 			}
 		}
@@ -146,5 +171,5 @@ func walk[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 		}
 		cursor = last
 	}
-	return &provider.Error{Kind: provider.Unknown, Message: "the look-up was given up after " + strconv.Itoa(p.pages) + " pages"}
+	return &provider.Error{Kind: provider.Unknown, Message: "the look-up was given up after " + strconv.Itoa(pages) + " pages"}
 }

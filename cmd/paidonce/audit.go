@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/charges"
+	"paidonce/idemkeys"
+)
+
+func newAuditCommand() *cobra.Command {
+	var since string
+	var asJSON, adopt bool
+	c := &cobra.Command{
+		Use:   "audit --since WHEN",
+		Short: "Compare the provider's charges with ours, and tell what does not agree",
+		Long: `Walks the provider's list of charges and ours side by side, from WHEN (a duration such as 48h, a date, or a time in RFC 3339) to now, and tells
+every difference: charges of this installation that are unknown or unsettled here, missing there, made twice, of another status or amount. It reads
+only, in bounded memory. --adopt also writes in what it finds unsettled here, checked at the provider and through the same fence as any driver.
+Exit codes: 0 all agree, 1 could not run, 2 wrong usage, 3 something differs.`,
+		Example: "  paidonce audit --since 48h\n  paidonce audit --since 2026-01-31 --json\n  paidonce audit --since 72h --adopt     # after a restore",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(needDatabase | needProvider)
+			if err != nil {
+				return err
+			}
+			a, err := newApp(cmd.Context(), cfg, cfg.logger())
+			if err != nil {
+				return err
+			}
+			defer a.close()
+			now, err := a.engine.Now(cmd.Context())
+			if err != nil {
+				return err
+			}
+			from, err := parseSince(since, now)
+			if err != nil {
+				return usageError{err}
+			}
+			r := auditReport{out: cmd.OutOrStdout(), json: asJSON, app: a, adopt: adopt}
+			return r.run(cmd.Context(), from, now)
+		},
+	}
+	c.Flags().StringVar(&since, "since", "", "from when on: 48h, 2026-01-31, or 2026-01-31T12:00:00Z (required)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object for each difference, and one with the counts at the end")
+	c.Flags().BoolVar(&adopt, "adopt", false, "settle what the provider has and we have not settled")
+	return c
+}
+
+// auditSlack is how far the provider's clock may be ahead of the database's for a charge to be seen.
+const auditSlack = 5 * time.Minute
+
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, errors.New("--since is required")
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil && t.Before(now) {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("--since must be a duration such as 48h, a date such as 2026-01-31, or a time in RFC 3339, and in the past")
+}
+
+type auditReport struct {
+	out   io.Writer
+	json  bool
+	app   *app
+	adopt bool
+
+	adopted int
+	told    time.Time
+}
+
+func (r *auditReport) run(ctx context.Context, from, now time.Time) error {
+	counts, err := charges.Audit(ctx, r.app.chargeStore, r.app.provider,
+		charges.AuditConfig{Installation: r.app.installation, StaleAfter: r.app.cfg.StaleAfter}, from, now.Add(auditSlack),
+		func(d charges.Difference) error { return r.tell(ctx, d) }, r.progress)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return errors.New("audit: interrupted")
+		}
+		return fmt.Errorf("audit: %w", err)
+	}
+	if r.json {
+		err = writeJSON(r.out, struct {
+			charges.AuditCounts
+			Adopted int `json:"adopted"`
+		}{counts, r.adopted})
+	} else {
+		_, err = fmt.Fprintf(r.out, "%d charges at the provider, %d here, %d differences, %d adopted\n", counts.There, counts.Here, counts.Differences, r.adopted)
+	}
+	if err != nil {
+		return err
+	}
+	if n := counts.Differences - r.adopted; n > 0 {
+		return needsPerson{fmt.Errorf("%d differences need a person", n)}
+	}
+	return nil
+}
+
+func (r *auditReport) tell(ctx context.Context, d charges.Difference) error {
+	note := ""
+	if r.adopt && d.Kind == charges.UnsettledHere {
+		_, err := r.app.engine.Resolve(ctx, d.Operation, idemkeys.Resolution{Succeeded: true, ProviderID: d.ProviderID, Reason: "audit --adopt", By: whoAmI(), Adopt: true})
+		if err == nil {
+			r.adopted++
+			note = "adopted"
+		} else {
+			note = "not adopted: " + err.Error()
+		}
+	}
+	if r.json {
+		return writeJSON(r.out, struct {
+			charges.Difference
+			Note string `json:"note,omitempty"`
+		}{d, note})
+	}
+	_, err := fmt.Fprintf(r.out, "%-14s  charge %s  operation %s  provider's %s  here: %s  there: %s  %s\n",
+		d.Kind, orDash(d.Charge), orDash(d.Operation), orDash(d.ProviderID), orDash(d.Here), orDash(d.There), note)
+	return err
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// auditTell is how often a long audit says how far it has come.
+const auditTell = 5 * time.Second
+
+func (r *auditReport) progress(at time.Time, c charges.AuditCounts) {
+	if time.Since(r.told) < auditTell {
+		return
+	}
+	r.told = time.Now()
+	r.app.log.Info("auditing", slog.Time("up_to", at), slog.Int("provider_charges", c.There), slog.Int("charges", c.Here), slog.Int("differences", c.Differences))
+}

@@ -56,32 +56,6 @@ func (p *Provider) refusedRead(res *result, r *provider.Refusal) *provider.Error
 	return e
 }
 
-// FindCharge lists the charges of the window and gives every one that carries exactly l.Tags, failed ones included. A zero
-// From or To leaves that side open. Anything but a complete walk through all pages is an error.
-func (p *Provider) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
-	if untagged(l.Tags) {
-		return nil, noTags()
-	}
-	query := &form.Values{}
-	if !l.From.IsZero() {
-		query.Add("created[gte]", strconv.FormatInt(l.From.Add(-allowance).Unix(), 10))
-	}
-	if !l.To.IsZero() {
-		query.Add("created[lte]", strconv.FormatInt(l.To.Add(allowance).Unix()+1, 10)) // up to the end of that second
-	}
-	var hits []provider.Charge
-	err := walk(ctx, p, "/v1/charges", query, p.pages, func(c *chargeFields) (string, bool, error) {
-		if c.whole() && c.Metadata.tags() == l.Tags {
-			hits = append(hits, *p.charge(c))
-		}
-		return c.ID, c.whole(), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return hits, nil
-}
-
 // FindRefund lists the refunds of l.ChargeID and gives every one that carries exactly l.Tags.
 func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provider.Refund, error) {
 	if l.ChargeID == "" {

@@ -63,6 +63,8 @@ type Provider struct {
 	timeout time.Duration
 	pages   int
 	idle    interface{ CloseIdleConnections() }
+
+	searches searches
 }
 
 var _ provider.Provider = (*Provider)(nil)

@@ -49,6 +49,8 @@ type Config struct {
 	MaxBody int64
 	// RateLimit is how many requests a second each account may make; 0 means no limit.
 	RateLimit float64
+	// Measure is asked once for each route, by its operation's id or RouteNone, who is told of its requests. nil: nobody is.
+	Measure func(route string) Observe
 }
 
 // Server is the HTTP API as an http.Handler. Safe for concurrent use.
@@ -57,6 +59,8 @@ type Server struct {
 	echo     *echo.Echo
 	limiter  *limiter
 	draining atomic.Bool
+	routed   map[string]Observe // by operation's id; read at start only
+	unrouted Observe
 }
 
 var _ ServerInterface = (*Server)(nil)
@@ -81,6 +85,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.MaxBody = DefaultMaxBody
 	}
 	s := &Server{cfg: cfg, echo: echo.New(), limiter: newLimiter(cfg.RateLimit)}
+	s.observers()
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c, err) }
 	s.echo.Pre(s.exchange)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ type edge struct {
 type domain struct{ edge *edge }
 
 type lockedBuffer struct {
+	t  *testing.T
 	mu sync.Mutex
 	b  bytes.Buffer
 }
@@ -69,6 +71,9 @@ func (d domain) Authenticate(_ context.Context, key string) (accounts.Identity, 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked++
+	if len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		e.log.t.Errorf("the database was asked about %.20q", key)
+	}
 	if e.accountErr != nil {
 		return accounts.Identity{}, e.accountErr
 	}
@@ -133,7 +138,7 @@ func (e *edge) creations() int {
 func newEdge(t *testing.T, change ...func(*api.Config)) *edge {
 	t.Helper()
 	e := &edge{
-		log:    &lockedBuffer{},
+		log:    &lockedBuffer{t: t},
 		keys:   map[string]accounts.Identity{secret: {AccountID: "acct_A", APIKeyID: "key_A"}, "sk_B": {AccountID: "acct_B", APIKeyID: "key_B"}},
 		get:    func(id string) (charges.Charge, error) { return charge(id), nil },
 		list:   func(charges.Filter) (charges.Page, error) { return charges.Page{}, nil },

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -28,6 +27,8 @@ type exchange struct {
 	// operation is the id of the operation that the key stands for, when that is known.
 	operation string
 	cause     error // what the log should know and the client should not
+	observe   Observe
+	outcome   Outcome
 }
 
 const exchangeName = "exchange"
@@ -45,7 +46,8 @@ func newRequestID() string { return "req_" + ulid.MustNew(ulid.Now(), rand.Reade
 func (s *Server) exchange(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
-		x := &exchange{id: newRequestID()}
+		x := &exchange{id: newRequestID(), observe: s.unrouted}
+		defer func() { x.observe(x.outcome, time.Since(start)) }() // also of an answer that breaks off
 		c.Set(exchangeName, x)
 		h := c.Response().Header()
 		h["Request-Id"] = []string{x.id}
@@ -53,6 +55,8 @@ func (s *Server) exchange(next echo.HandlerFunc) echo.HandlerFunc {
 		h["X-Content-Type-Options"] = noSniff
 		if err := s.contained(c, next); err != nil {
 			s.fail(c, err)
+		} else if x.outcome == OutcomeError {
+			x.outcome = OutcomeRead // whoever answered did not say more
 		}
 		s.logExchange(c, x, time.Since(start))
 		return nil
@@ -79,13 +83,10 @@ func (s *Server) contained(c echo.Context, next echo.HandlerFunc) (err error) {
 			err = faultInternal.because(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	path := c.Request().URL.EscapedPath()
-	switch {
-	case s.draining.Load() && path != healthPath && path != readyPath:
+	path := c.Request().URL.Path
+	if s.draining.Load() && path != healthPath && path != readyPath {
 		c.Response().Header().Set("Connection", "close")
 		return faultShuttingDown.because(nil)
-	case strings.HasSuffix(path, "/"): // the router would take it for an empty id
-		return faultRouteUnknown.because(nil)
 	}
 	return next(c)
 }
@@ -106,7 +107,7 @@ func (s *Server) fail(c echo.Context, err error) {
 		e = faultInternal.because(err)
 	}
 	x := exchangeOf(c)
-	x.cause = e.cause
+	x.cause, x.outcome = e.cause, e.outcome()
 	writeProblem(c, x, e)
 }
 

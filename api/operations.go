@@ -46,20 +46,21 @@ func operations() map[string]operation {
 func (s *Server) guards() map[string][]echo.MiddlewareFunc {
 	guards := map[string][]echo.MiddlewareFunc{}
 	for id, op := range operations() {
-		guards[id] = []echo.MiddlewareFunc{s.guard(op)}
+		guards[id] = []echo.MiddlewareFunc{s.guard(op, s.routed[id])}
 	}
 	return guards
 }
 
 // guard checks, in this order: API key, rate limit, then what can be said about path, query and idempotency key without the body. What it
 // lets pass, the generated wrapper can read.
-func (s *Server) guard(op operation) echo.MiddlewareFunc {
+func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if op.public {
-			return next
-		}
 		return func(c echo.Context) error {
 			x := exchangeOf(c)
+			x.observe = observe
+			if op.public {
+				return next(c)
+			}
 			if e := s.authenticate(c, x, op); e != nil {
 				return e
 			}

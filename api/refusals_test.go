@@ -195,12 +195,17 @@ func TestABodyThatEndsEarlyIsNotARequest(t *testing.T) {
 	if e.creations() != 0 {
 		t.Error("the domain was asked")
 	}
+	// What is announced is not believed: neither waited for nor made room for.
+	res, err := raw(t, e, head+"Content-Length: 1099511627776\r\n\r\n"+b0)
+	if err != nil || res.StatusCode != 413 || !res.Close {
+		t.Errorf("got %v, %v", res, err)
+	}
 	// PB-166: the same in whole, byte by byte, with a trailer.
 	var chunks strings.Builder
 	for i := range len(b0) {
 		fmt.Fprintf(&chunks, "1\r\n%s\r\n", b0[i:i+1])
 	}
-	res, err := raw(t, e, head+"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"+chunks.String()+"0\r\nX-Sum: 1\r\n\r\n")
+	res, err = raw(t, e, head+"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"+chunks.String()+"0\r\nX-Sum: 1\r\n\r\n")
 	if err != nil || res.StatusCode != 201 || res.ContentLength <= 0 {
 		t.Errorf("got %v, %v", res, err)
 	}

@@ -67,7 +67,7 @@ func TestIDsInThePath(t *testing.T) {
 	e := newEdge(t)
 	var got string
 	e.get = func(id string) (charges.Charge, error) { got = id; return charge(chargeID), nil }
-	for _, id := range []string{"ch_1", "a b", "100%", "a/b", "%41", "a+b", "é", "a;b", "a?b", "..", "%2F"} {
+	for _, id := range []string{"ch_1", "a b", "100%", "a/b", "%41", "a+b", "é", "a;b", "a?b", "..", "%2F", "/%41", "/100%"} {
 		if a := e.Get("/v1/charges/" + url.PathEscape(id)); a.Code != 200 || got != id {
 			t.Errorf("%q: got %d, asked for %q", id, a.Code, got)
 		}

@@ -71,7 +71,7 @@ func (f fault) outcome() Outcome {
 		return OutcomeReused
 	case faultParked.code:
 		return OutcomeParked
-	case faultOutcomeNotKnown.code:
+	case faultOutcomeUnknown.code:
 		return OutcomeNotKnown
 	case faultProviderUnavailable.code:
 		return OutcomeProviderUnavailable

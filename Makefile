@@ -94,8 +94,13 @@ bench: ## measure (ARGS for its options)
 	./bench/run $(ARGS)
 
 .PHONY: sim
-sim: ## run the simulation of crashes and lost answers for long (ARGS for its options)
-	go test -count=1 -run Sim -v -timeout 1h ./recovery $(ARGS)
+sim: ## run the simulation with 1,000 seeds (SEEDS=n for others), or with one (SEED=n)
+	PAIDONCE_SIM_SEEDS=$(or $(SEEDS),1000) PAIDONCE_SIM_SEED=$(SEED) PAIDONCE_SIM_TRACE=$(SEED) \
+		go test -count=1 -run '^TestSimulation$$' -v -timeout 1h ./recovery $(ARGS)
+
+.PHONY: model
+model: ## explore every state of the small model of claim, lease, window and sweep
+	go test -count=1 -run '^TestModel' -v ./recovery/model $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZ_TIME

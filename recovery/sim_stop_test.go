@@ -1,0 +1,184 @@
+package recovery_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"paidonce/charges"
+	"paidonce/idemkeys"
+)
+
+// simStatements are the statements at which a goroutine stops until the scheduler lets it go on.
+var simStatements = []string{"ChargeClaim", "ChargeSettle", "KeyRead", "KeyTakeOver", "KeyLeaseDue", "KeyRelease", "KeyPark", "KeyForget", "KeySweep"}
+
+// simCalls are the calls to the provider at which it stops.
+var simCalls = []string{"Charge", "FindCharge"}
+
+// simFate is what becomes of a goroutine at a stop.
+type simFate int
+
+const (
+	goOn      simFate = iota
+	dieInside         // the process dies; a statement is rolled back, a call is not made
+	dieAfter          // the process dies; the statement is committed, the call was made
+	refuse            // the statement fails before it is executed: the connection is gone
+	lose              // the statement is committed, and its answer is lost
+	dead              // the process has died meanwhile
+)
+
+// simStop is a goroutine of the product that waits at a step boundary.
+type simStop struct {
+	in     *simInstance
+	who    string // the actor on whose behalf it works; empty for what the product does by itself
+	place  string // name of the statement or the call
+	args   []any
+	about  string // key or operation
+	held   int    // not before this step: a process that was stopped for long
+	resume chan simOrder
+}
+
+type simOrder struct {
+	fate  simFate
+	fault string // of a call
+}
+
+type simWho struct{}
+
+// simInstance is a process of the product.
+type simInstance struct {
+	run    *simRun
+	n      int
+	dead   bool // guarded by run.mu
+	down   int  // it does not reach the database before this step
+	engine *idemkeys.Engine
+	create *charges.Service
+}
+
+// stop holds the goroutine until the scheduler lets it go. A goroutine of a dead process ends here, on the spot.
+func (in *simInstance) stop(ctx context.Context, place string, args ...any) simOrder {
+	s := &simStop{in: in, place: place, args: args, resume: make(chan simOrder)}
+	s.who, _ = ctx.Value(simWho{}).(string)
+	in.run.mu.Lock()
+	if in.dead {
+		in.run.mu.Unlock()
+		runtime.Goexit()
+	}
+	in.run.arrived = append(in.run.arrived, s)
+	in.run.mu.Unlock()
+	o := <-s.resume
+	if o.fate == dead {
+		runtime.Goexit()
+	}
+	return o
+}
+
+// simPool is the database as an instance sees it.
+type simPool struct{ in *simInstance }
+
+func statementName(sql string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(sql, "-- name: "), " ")
+	return name
+}
+
+// begin stops before the statement. done: it is over already, with err.
+func (p simPool) begin(ctx context.Context, sql string, args []any) (changed string, done bool, err error) {
+	changed = p.in.run.change(sql)
+	name := statementName(sql)
+	if !slices.Contains(simStatements, name) {
+		return changed, false, ctx.Err()
+	}
+	switch p.in.stop(ctx, name, args...).fate {
+	case dieInside:
+		p.in.run.lane.carry(func() { rolledBack(p.in.run.lane, changed, args) })
+		runtime.Goexit()
+	case dieAfter:
+		_ = p.in.run.lane.exec(changed, args...)
+		runtime.Goexit()
+	case refuse:
+		return changed, true, fmt.Errorf("simulated: the connection is gone before %s", name)
+	case lose:
+		if ctx.Err() != nil {
+			return changed, true, ctx.Err()
+		}
+		if err := p.in.run.lane.exec(changed, args...); err != nil {
+			return changed, true, err
+		}
+		return changed, true, fmt.Errorf("simulated: the connection is gone after %s", name)
+	}
+	return changed, ctx.Err() != nil, ctx.Err()
+}
+
+func rolledBack(l *simLane, sql string, args []any) {
+	ctx := context.Background()
+	tx, err := l.pool.Begin(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if rows, err := tx.Query(ctx, sql, args...); err == nil {
+		rows.Close() // it is executed whole
+	}
+}
+
+func (p simPool) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	args = evenPauses(sql, args)
+	sql, done, err := p.begin(ctx, sql, args)
+	if done || err != nil {
+		return tag, err
+	}
+	p.in.run.lane.carry(func() { tag, err = p.in.run.lane.pool.Exec(context.Background(), sql, args...) })
+	return tag, err
+}
+
+func (p simPool) Query(ctx context.Context, sql string, args ...any) (rows pgx.Rows, err error) {
+	sql, done, err := p.begin(ctx, sql, args)
+	if done || err != nil {
+		return nil, err
+	}
+	p.in.run.lane.carry(func() { rows, err = p.in.run.lane.pool.Query(context.Background(), sql, args...) })
+	return rows, err
+}
+
+func (p simPool) QueryRow(ctx context.Context, sql string, args ...any) (row pgx.Row) {
+	sql, done, err := p.begin(ctx, sql, args)
+	if done || err != nil {
+		return failedRow{err}
+	}
+	p.in.run.lane.carry(func() { row = p.in.run.lane.pool.QueryRow(context.Background(), sql, args...) })
+	return row
+}
+
+type failedRow struct{ err error }
+
+func (r failedRow) Scan(...any) error { return r.err }
+
+// evenPauses takes the dice out of the pause before an operation's next run: half of it is random, and a run must be able to be repeated.
+func evenPauses(sql string, args []any) []any {
+	if statementName(sql) != "KeyRelease" {
+		return args
+	}
+	args = slices.Clone(args)
+	for i, a := range args {
+		if d, ok := a.(time.Duration); ok {
+			even := 500 * time.Millisecond
+			for even < 128*time.Second && 2*even <= d {
+				even *= 2
+			}
+			args[i] = even
+		}
+	}
+	return args
+}
+
+// Begin is here for what a run does not drive: transactions of several statements.
+func (p simPool) Begin(context.Context) (tx pgx.Tx, err error) {
+	p.in.run.lane.carry(func() { tx, err = p.in.run.lane.pool.Begin(context.Background()) })
+	return tx, err
+}

@@ -27,6 +27,11 @@ func NewStore(pool db.DBTX, keyTTL time.Duration) *Store {
 	return s
 }
 
+// CommitStats counts what the two committers have done: commit 1 and commit 2 of charges.
+func (s *Store) CommitStats() (claims, settles db.CommitterStats) {
+	return s.claims.Stats(), s.settles.Stats()
+}
+
 // claimRow is one row of commit 1.
 type claimRow struct {
 	op       idemkeys.Operation

@@ -37,6 +37,20 @@ type Committer[R, W any] struct {
 	mu    sync.Mutex
 	queue []*companion[R, W]
 	busy  bool
+
+	statements, rows, won atomic.Int64
+}
+
+// CommitterStats counts what a committer has done since it was made. Rows over Statements is the size of the company.
+type CommitterStats struct {
+	Statements int64 // statements, those included that failed or ran a row alone again
+	Rows       int64 // rows in these statements
+	Won        int64 // rows whose fence held
+}
+
+// Stats returns the counts so far.
+func (c *Committer[R, W]) Stats() CommitterStats {
+	return CommitterStats{Statements: c.statements.Load(), Rows: c.rows.Load(), Won: c.won.Load()}
 }
 
 type companion[R, W any] struct {
@@ -135,9 +149,12 @@ func (c *Committer[R, W]) execute(ctx context.Context, company []*companion[R, W
 		rows[i] = one.row
 	}
 	err = Retry(ctx, func(ctx context.Context) (err error) {
+		c.statements.Add(1)
+		c.rows.Add(int64(len(rows)))
 		got, err = c.Write(ctx, rows)
 		return err
 	})
+	c.won.Add(int64(len(got)))
 	return got, err
 }
 

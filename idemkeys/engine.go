@@ -46,6 +46,7 @@ type Engine struct {
 	log     *slog.Logger
 	kinds   map[string]Kind
 	waiters waiters
+	stats   stats
 
 	mu       sync.Mutex // guards draining against running.Add after Drain
 	draining bool

@@ -103,6 +103,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	if err != nil {
 		return Operation{}, false, err
 	}
+	e.stats.takenOver.Add(1)
 	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: k.WindowOpen, spanOver: k.SpanOver, now: now})
 	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++
@@ -136,6 +137,7 @@ func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([
 	if err != nil {
 		return nil, err
 	}
+	e.stats.leasedDue.Add(int64(len(rows)))
 	ops := make([]Operation, 0, len(rows))
 	for _, r := range rows {
 		op := Operation{

@@ -68,6 +68,7 @@ func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
 		log.ErrorContext(ctx, "could not release the lease; it will go stale", "cause", err)
 		return
 	}
+	e.stats.released.Add(1)
 	log.WarnContext(ctx, "no outcome yet", "reason", u.Reason, "not_executed", u.NotExecuted, "next_run_in", pause.Round(time.Millisecond))
 }
 
@@ -99,6 +100,7 @@ func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, 
 		e.logOp(op).ErrorContext(ctx, "could not park the operation; its lease will go stale", "reason", u.Reason, "cause", err)
 		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
 	}
+	e.stats.parked.Add(1)
 	e.logOp(op).ErrorContext(ctx, "parked: a person has to decide", "reason", u.Reason)
 	return Result{}, &Parked{OperationID: op.ID, ResourceID: op.ResourceID}
 }
@@ -120,6 +122,9 @@ func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause 
 		defer cancel()
 		for ctx.Err() == nil {
 			if won, err := execute(ctx, op, c); err == nil {
+				if won {
+					e.stats.wroteLate.Add(1)
+				}
 				e.logOp(op).InfoContext(ctx, "wrote a result late", "won", won)
 				return
 			} else if !errors.Is(err, db.ErrUnavailable) {

@@ -212,6 +212,7 @@ func (e *Engine) work(ctx context.Context, phase Phase, op Operation) (c Commit,
 
 // lost: somebody else took the operation over. The own result is discarded; what is stored counts.
 func (e *Engine) lost(ctx context.Context, op Operation) (Result, error) {
+	e.stats.lost.Add(1)
 	k, err := e.read(ctx, op.AccountID, op.Key)
 	if err != nil {
 		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}

@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// Work makes a pass about every interval until ctx ends. What a pass has begun ends in order.
-func Work(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger) {
+// Work makes a pass about every interval until ctx ends, and tells done of each. What a pass has begun ends in order.
+func Work(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger, done func(c Counts, took time.Duration, err error)) {
 	every(ctx, interval, func() {
+		began := time.Now() //tidy:clock how long it takes, for who measures
 		counts, err := Pass(ctx, e, LimitDefault, log)
+		done(counts, time.Since(began), err) //tidy:clock as above
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -21,10 +23,11 @@ func Work(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logg
 	})
 }
 
-// WorkSweep sweeps about every interval until ctx ends.
-func WorkSweep(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger) {
+// WorkSweep sweeps about every interval until ctx ends, and tells done how many keys each sweep forgot.
+func WorkSweep(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger, done func(swept int, err error)) {
 	every(ctx, interval, func() {
 		n, err := Sweep(ctx, e, log)
+		done(n, err)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:

@@ -11,6 +11,7 @@ import (
 	"paidonce/charges"
 	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/metrics"
 	"paidonce/provider"
 	"paidonce/provider/stripe"
 )
@@ -26,6 +27,7 @@ type app struct {
 	engine       *idemkeys.Engine
 	chargeStore  *charges.Store
 	charges      *charges.Service
+	metrics      *metrics.Metrics
 }
 
 // newApp wires the product together, in reading order. It needs a database with a current schema.
@@ -48,20 +50,23 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 			return nil, fmt.Errorf("the installation's tag: %w", err)
 		}
 	}
+	measured := metrics.New(log)
 	var psp provider.Provider // stays nil for commands that never call it; loadConfig has seen to the others
 	if cfg.StripeAPIKey != "" {
 		psp, err = stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Timeout: cfg.ProviderTimeout})
 		if err != nil {
 			return nil, fmt.Errorf("the provider: %w", err)
 		}
+		psp = measured.Provider(psp)
 	}
 	chargesConfig := cfg.charges(installation)
 	store := charges.NewStore(pool, cfg.KeyTTL)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{
 		charges.KindCreate: charges.Creation(psp, store, chargesConfig),
 	})
+	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, StaleAfter: cfg.StaleAfter})
 	return &app{
-		cfg: cfg, log: log, pool: pool, installation: installation, provider: psp,
+		cfg: cfg, metrics: measured, log: log, pool: pool, installation: installation, provider: psp,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil
 }

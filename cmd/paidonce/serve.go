@@ -61,10 +61,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	if err := db.CheckDurability(ctx, a.pool); err != nil {
 		return err
 	}
-	handler, err := api.New(api.Config{
-		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Log: log,
-		MaxBody: cfg.maxBody, RateLimit: cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
-	})
+	edge, err := a.edge()
 	if err != nil {
 		return err
 	}
@@ -74,7 +71,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		}
 	}
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: a.metrics.Around(edge), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
@@ -91,7 +88,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	case <-ctx.Done():
 	}
 	log.Info("shutting down: nothing new is accepted, what runs ends with its answer")
-	handler.Drain()
+	edge.Drain()
 	// An operation runs for RunLimit at most, so this is enough for each to end with its answer.
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.engine().RunLimit()+readTimeout)
 	defer cancel()
@@ -101,14 +98,23 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	return nil
 }
 
+// edge is the HTTP API.
+func (a *app) edge() (*api.Server, error) {
+	return api.New(api.Config{
+		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Log: a.log, Measure: a.metrics.Route,
+		MaxBody: a.cfg.maxBody, RateLimit: a.cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
+	})
+}
+
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {
 	var running sync.WaitGroup
 	for name, work := range map[string]func(){
-		"reconcile": func() { recovery.Work(ctx, a.engine, reconcileEvery, a.log) },
-		"sweep":     func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log) },
+		"reconcile": func() { recovery.Work(ctx, a.engine, reconcileEvery, a.log, a.metrics.Passed) },
+		"sweep":     func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
 	} {
 		if slices.Contains(a.cfg.workers, name) {
+			a.metrics.Worker(name)
 			running.Go(work)
 		}
 	}

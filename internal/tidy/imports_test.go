@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"internal/dbtest":       {"db", "internal/devpg"},
 	"internal/devpg":        {},
 	"internal/tidy":         {},
+	"metrics":               {"api", "charges", "db", "idemkeys", "provider", "recovery"}, // it knows what it measures; none of it knows metrics
 	"outbox":                {"db"},
 	"provider":              {},
 	"provider/providertest": {"provider"},
@@ -77,6 +78,9 @@ func foreignImportsRule(s *source, report reporter) {
 			if s.pkg != "provider/stripe" && s.pkg != "inbox" {
 				report("%s: Stripe's SDK stays in provider/stripe, and inbox for signatures", s.name)
 			}
+		}
+		if strings.HasPrefix(imported, "github.com/prometheus/") && s.pkg != "metrics" {
+			report("%s: Prometheus stays in metrics", s.name)
 		}
 		if under(s.pkg, "api") && under(imported, "github.com/jackc/pgx/v5") {
 			report("%s: the HTTP edge knows no database", s.name)

@@ -1,0 +1,78 @@
+// Package metrics measures the product for Prometheus: what requests came to, how the provider answers, where unfinished operations
+// stand, and how database, recovery and process are doing. docs/operations.md says what to watch.
+//
+// Nothing here is asked for by a request but a counter and a histogram that were found at start. What only the database knows is asked
+// for at a scrape, with a short limit; when it does not answer, the scrape has the rest. No label has a value that a client makes up.
+package metrics
+
+import (
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Path is where the metrics are. It asks for no key: keep it off the internet.
+const Path = "/metrics"
+
+// scrapesMax bounds how many scrapes are answered at once: a few Prometheus servers, rather than whoever finds the path.
+const scrapesMax = 4
+
+// Metrics is everything that one process measures. Safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	scrapes  http.Handler
+	inFlight prometheus.Gauge
+
+	requests requests
+	provider providerCalls
+	recovery recoveryRuns
+}
+
+// New returns metrics that know the process alone; Watch adds the database and the engine.
+func New(log *slog.Logger) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "paidonce_requests_in_flight", Help: "Requests that are being answered, those included that wait for another's result.",
+	})}
+	m.requests, m.provider, m.recovery = newRequests(m.registry), newProviderCalls(m.registry), newRecoveryRuns(m.registry)
+	m.registry.MustRegister(m.inFlight, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.scrapes = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: scrapesMax, EnableOpenMetrics: true,
+	})
+	return m
+}
+
+// Around answers scrapes and hands everything else to next.
+func (m *Metrics) Around(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == Path && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			w.Header().Set("Cache-Control", "no-store")
+			m.scrapes.ServeHTTP(w, r)
+			return
+		}
+		m.inFlight.Inc()
+		defer m.inFlight.Dec()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// buildInfo is always 1; its labels say which binary this is.
+func buildInfo() prometheus.Collector {
+	version, revision, goVersion := "unknown", "unknown", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version, goVersion = info.Main.Version, info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "paidonce_build_info", Help: "Always 1; which binary this is.",
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": goVersion},
+	}, func() float64 { return 1 })
+}

@@ -245,6 +245,26 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
+// A redirect is not followed: not even a good answer at its end says what became of the first request.
+func TestRedirect(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		var n atomic.Int64
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if n.Add(1) == 1 {
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(status)
+				return
+			}
+			_, _ = w.Write([]byte(goodCharge()))
+		}))
+		out, err := connect(t, s.URL).Charge(context.Background(), ordinary)
+		if got := verdict(out, err); got != "unknown" || n.Load() != 1 {
+			t.Errorf("%d: %s after %d requests", status, got, n.Load())
+		}
+		s.Close()
+	}
+}
+
 // Trap 41: only a complete walk through all pages proves that something isn't there.
 func TestLookupIsInconclusive(t *testing.T) {
 	page := func(more string, ids ...string) string {

@@ -152,7 +152,7 @@ func (c creation) settled(op idemkeys.Operation, r provider.ChargeRequest, got p
 		charge.AmountCaptured = got.AmountCaptured
 	}
 	charge.Disputed = got.Disputed
-	charge.Outcome = got.Outcome
+	charge.Outcome = outcomeOf(got.Outcome)
 	charge.Provider.ID = orNil(got.ID)
 	answer := idemkeys.Answer{
 		Code:   http.StatusCreated,
@@ -205,6 +205,6 @@ func (c creation) commit(op idemkeys.Operation, status idemkeys.Status, a idemke
 	id := db.NewID("evt")
 	return idemkeys.Commit{Next: idemkeys.Finished, Status: status, Answer: &a, Write: settlement{
 		store: c.store, charge: charge,
-		eventID: id, eventType: eventType, eventPayload: renderEvent(id, eventType, op.Now(), charge),
+		eventID: id, eventType: eventType, eventPayload: renderEvent(id, eventType, op.Now(), charge, charge.Livemode),
 	}}
 }

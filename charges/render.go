@@ -12,28 +12,44 @@ import (
 // Charge is a charge as clients see it: the fields of Stripe's charge object that make sense here, with its names and types, and
 // one of our own, provider.
 type Charge struct {
-	ID                        string               `json:"id"`
-	Object                    string               `json:"object"`
-	Amount                    int64                `json:"amount"` // minor units, as are the two below
-	AmountCaptured            int64                `json:"amount_captured"`
-	AmountRefunded            int64                `json:"amount_refunded"`
-	Captured                  bool                 `json:"captured"`
-	Created                   int64                `json:"created"` // unix seconds
-	Currency                  string               `json:"currency"`
-	Customer                  *string              `json:"customer"`
-	Description               *string              `json:"description"`
-	Disputed                  bool                 `json:"disputed"`
-	FailureCode               *string              `json:"failure_code"`
-	FailureMessage            *string              `json:"failure_message"`
-	Livemode                  bool                 `json:"livemode"`
-	Metadata                  map[string]string    `json:"metadata"`
-	Outcome                   *provider.Assessment `json:"outcome"`
-	Paid                      bool                 `json:"paid"`
-	Provider                  Provider             `json:"provider"`
-	ReceiptEmail              *string              `json:"receipt_email"`
-	Refunded                  bool                 `json:"refunded"`
-	StatementDescriptorSuffix *string              `json:"statement_descriptor_suffix"`
-	Status                    string               `json:"status"`
+	ID                        string            `json:"id"`
+	Object                    string            `json:"object"`
+	Amount                    int64             `json:"amount"` // minor units, as are the two below
+	AmountCaptured            int64             `json:"amount_captured"`
+	AmountRefunded            int64             `json:"amount_refunded"`
+	Captured                  bool              `json:"captured"`
+	Created                   int64             `json:"created"` // unix seconds
+	Currency                  string            `json:"currency"`
+	Customer                  *string           `json:"customer"`
+	Description               *string           `json:"description"`
+	Disputed                  bool              `json:"disputed"`
+	FailureCode               *string           `json:"failure_code"`
+	FailureMessage            *string           `json:"failure_message"`
+	Livemode                  bool              `json:"livemode"`
+	Metadata                  map[string]string `json:"metadata"`
+	Outcome                   *Outcome          `json:"outcome"`
+	Paid                      bool              `json:"paid"`
+	Provider                  Provider          `json:"provider"`
+	ReceiptEmail              *string           `json:"receipt_email"`
+	Refunded                  bool              `json:"refunded"`
+	StatementDescriptorSuffix *string           `json:"statement_descriptor_suffix"`
+	Status                    string            `json:"status"`
+}
+
+// Outcome is the provider's assessment, with Stripe's names and its nulls.
+type Outcome struct {
+	NetworkStatus *string `json:"network_status"`
+	Reason        *string `json:"reason"`
+	RiskLevel     *string `json:"risk_level"`
+	SellerMessage *string `json:"seller_message"`
+	Type          string  `json:"type"`
+}
+
+func outcomeOf(a *provider.Assessment) *Outcome {
+	if a == nil {
+		return nil
+	}
+	return &Outcome{orNil(a.NetworkStatus), orNil(a.Reason), orNil(a.RiskLevel), orNil(a.SellerMessage), a.Type}
 }
 
 // Provider names the provider and its own id of the charge; the id is null until the provider has answered.
@@ -98,11 +114,11 @@ type event struct {
 }
 
 type eventData struct {
-	Object Charge `json:"object"`
+	Object any `json:"object"` // a Charge or a Refund
 }
 
-func renderEvent(id, kind string, at time.Time, c Charge) []byte {
+func renderEvent(id, kind string, at time.Time, object any, livemode bool) []byte {
 	return idemkeys.Render(event{
-		ID: id, Object: "event", APIVersion: eventAPIVersion, Created: at.Unix(), Data: eventData{c}, Livemode: c.Livemode, Type: kind,
+		ID: id, Object: "event", APIVersion: eventAPIVersion, Created: at.Unix(), Data: eventData{object}, Livemode: livemode, Type: kind,
 	})
 }

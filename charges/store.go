@@ -12,7 +12,7 @@ import (
 
 // Store writes and reads charges. Its two committers share transactions among whoever commits at the same moment. Safe for concurrent use.
 type Store struct {
-	pool    db.DBTX
+	pool    db.Pool
 	queries *db.Queries
 	keyTTL  time.Duration
 	claims  db.Committer[claimRow, time.Time]
@@ -20,7 +20,7 @@ type Store struct {
 }
 
 // NewStore returns a store that keeps finished keys for keyTTL.
-func NewStore(pool db.DBTX, keyTTL time.Duration) *Store {
+func NewStore(pool db.Pool, keyTTL time.Duration) *Store {
 	s := &Store{pool: pool, queries: db.New(), keyTTL: keyTTL}
 	s.claims.Write, s.claims.ID = s.writeClaims, func(r claimRow) string { return r.op.ID }
 	s.settles.Write, s.settles.ID = s.writeSettles, func(r settleRow) string { return r.fence.OperationID }

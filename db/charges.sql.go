@@ -116,7 +116,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at FROM charges WHERE account_id = $1 AND id = $2
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id FROM charges WHERE account_id = $1 AND id = $2
 `
 
 type ChargeGetParams struct {
@@ -153,12 +153,13 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.ProviderID,
 		&i.CreatedAt,
 		&i.SettledAt,
+		&i.CaptureOperationID,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -225,6 +226,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.ProviderID,
 			&i.CreatedAt,
 			&i.SettledAt,
+			&i.CaptureOperationID,
 		); err != nil {
 			return nil, err
 		}
@@ -237,7 +239,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -304,6 +306,7 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.ProviderID,
 			&i.CreatedAt,
 			&i.SettledAt,
+			&i.CaptureOperationID,
 		); err != nil {
 			return nil, err
 		}
@@ -502,7 +505,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -555,6 +558,7 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.ProviderID,
 			&i.Charge.CreatedAt,
 			&i.Charge.SettledAt,
+			&i.Charge.CaptureOperationID,
 			&i.Running,
 		); err != nil {
 			return nil, err

@@ -29,6 +29,10 @@ const (
 
 // Classify sorts an error of a statement.
 func Classify(err error) Failure {
+	var over finalError
+	if errors.As(err, &over) {
+		return Permanent
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch {

@@ -21,6 +21,85 @@ func (q *Queries) InstallationTag(ctx context.Context, db DBTX) (string, error) 
 	return tag, err
 }
 
+const keyAdvance = `-- name: KeyAdvance :execrows
+UPDATE idempotency_keys k SET recovery_point = $1, params = $2::bytea
+WHERE k.account_id = $3 AND k.key = $4 AND k.operation_id = $5
+    AND k.lease_token = $6::text AND k.recovery_point = $7 AND k.finished_at IS NULL
+`
+
+type KeyAdvanceParams struct {
+	NextPoint     string
+	Params        []byte
+	AccountID     string
+	Key           string
+	OperationID   string
+	LeaseToken    string
+	RecoveryPoint string
+}
+
+// Moves an operation to its next recovery point under its fence; the lease stays.
+func (q *Queries) KeyAdvance(ctx context.Context, db DBTX, arg KeyAdvanceParams) (int64, error) {
+	result, err := db.Exec(ctx, keyAdvance,
+		arg.NextPoint,
+		arg.Params,
+		arg.AccountID,
+		arg.Key,
+		arg.OperationID,
+		arg.LeaseToken,
+		arg.RecoveryPoint,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const keyClaim = `-- name: KeyClaim :one
+INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
+    resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
+SELECT $1::text, $2::text, $3::text, $4::text, $5::smallint, $6::bytea, $7::text, $8::bytea,
+    $9::text, $10::text, $11::text, clock_timestamp(), clock_timestamp(), clock_timestamp()
+FROM api_keys a WHERE a.id = $12 AND a.account_id = $1 AND a.revoked_at IS NULL
+ON CONFLICT (account_id, key) DO NOTHING
+RETURNING k.created_at
+`
+
+type KeyClaimParams struct {
+	AccountID     string
+	Key           string
+	OperationID   string
+	Kind          string
+	HashVersion   int16
+	RequestHash   []byte
+	RequestID     string
+	Params        []byte
+	ResourceID    string
+	RecoveryPoint string
+	LeaseToken    string
+	ApiKeyID      string
+}
+
+// Claims one key, for operations whose claim is a transaction of several statements. No row: the key is taken, or the API key is revoked.
+func (q *Queries) KeyClaim(ctx context.Context, db DBTX, arg KeyClaimParams) (time.Time, error) {
+	row := db.QueryRow(ctx, keyClaim,
+		arg.AccountID,
+		arg.Key,
+		arg.OperationID,
+		arg.Kind,
+		arg.HashVersion,
+		arg.RequestHash,
+		arg.RequestID,
+		arg.Params,
+		arg.ResourceID,
+		arg.RecoveryPoint,
+		arg.LeaseToken,
+		arg.ApiKeyID,
+	)
+	var created_at time.Time
+	err := row.Scan(&created_at)
+	return created_at, err
+}
+
 const keyCountParked = `-- name: KeyCountParked :one
 SELECT count(*) FROM idempotency_keys WHERE status = 'in_progress' AND parked_at IS NOT NULL
 `
@@ -30,6 +109,63 @@ func (q *Queries) KeyCountParked(ctx context.Context, db DBTX) (int64, error) {
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const keyFinish = `-- name: KeyFinish :one
+WITH won AS (
+    UPDATE idempotency_keys k SET
+        status = $1, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
+        response_code = $2::smallint, response_headers = $3::bytea, response_body = $4::bytea,
+        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $5::interval
+    WHERE k.account_id = $6 AND k.key = $7 AND k.operation_id = $8
+        AND k.lease_token = $9::text AND k.recovery_point = $10 AND k.finished_at IS NULL
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+    SELECT won.operation_id, $11::text, won.attempts, $12::text, won.last_attempt_at, $13::text, $14::text
+    FROM won WHERE $11::text <> ''
+)
+SELECT won.operation_id FROM won
+`
+
+type KeyFinishParams struct {
+	Status          string
+	ResponseCode    int16
+	ResponseHeaders []byte
+	ResponseBody    []byte
+	KeyTtl          time.Duration
+	AccountID       string
+	Key             string
+	OperationID     string
+	LeaseToken      string
+	RecoveryPoint   string
+	LogEvent        string
+	LogActor        string
+	LogDetail       string
+	LogReference    string
+}
+
+// Stores the answer of an operation under its fence, for operations whose settlement is a transaction of several statements.
+func (q *Queries) KeyFinish(ctx context.Context, db DBTX, arg KeyFinishParams) (string, error) {
+	row := db.QueryRow(ctx, keyFinish,
+		arg.Status,
+		arg.ResponseCode,
+		arg.ResponseHeaders,
+		arg.ResponseBody,
+		arg.KeyTtl,
+		arg.AccountID,
+		arg.Key,
+		arg.OperationID,
+		arg.LeaseToken,
+		arg.RecoveryPoint,
+		arg.LogEvent,
+		arg.LogActor,
+		arg.LogDetail,
+		arg.LogReference,
+	)
+	var operation_id string
+	err := row.Scan(&operation_id)
+	return operation_id, err
 }
 
 const keyForget = `-- name: KeyForget :execrows
@@ -450,6 +586,22 @@ func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParam
 	var now time.Time
 	err := row.Scan(&now)
 	return now, err
+}
+
+const keyTaken = `-- name: KeyTaken :one
+SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2)
+`
+
+type KeyTakenParams struct {
+	AccountID string
+	Key       string
+}
+
+func (q *Queries) KeyTaken(ctx context.Context, db DBTX, arg KeyTakenParams) (bool, error) {
+	row := db.QueryRow(ctx, keyTaken, arg.AccountID, arg.Key)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }
 
 const keyUnpark = `-- name: KeyUnpark :execrows

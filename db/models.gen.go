@@ -86,6 +86,8 @@ type Charge struct {
 	CreatedAt time.Time
 	// When its outcome was written.
 	SettledAt *time.Time
+	// The operation that captures it, from its claim on; NULL again when the provider definitely refused. So a charge is captured once.
+	CaptureOperationID *string
 }
 
 // The life of an idempotency key, from claim to expiry. Every write after the claim names lease_token and recovery_point.
@@ -195,4 +197,36 @@ type Outbox struct {
 	Payload []byte
 	// When it became true.
 	CreatedAt time.Time
+}
+
+// Refunds. Inserted pending with the claim, when their amount is reserved on the charge; settled with the stored answer.
+type Refund struct {
+	// re_ and a ULID.
+	ID string
+	// The account that owns it.
+	AccountID string
+	// The charge whose money goes back.
+	ChargeID string
+	// The operation that made it; also in the provider's metadata.
+	OperationID string
+	// pending: no outcome known yet, or the provider says so; succeeded (it can still fail days later); failed; canceled; requires_action.
+	Status string
+	// Minor units.
+	Amount int64
+	// The charge's.
+	Currency string
+	// The client's, one of Stripe's.
+	Reason *string
+	// The client's pairs; text to text.
+	Metadata []byte
+	// Why it failed.
+	FailureReason *string
+	// Which provider.
+	Provider string
+	// The provider's id of the refund; once set, the amount is in the charge's amount_refunded, before that in amount_refund_pending.
+	ProviderID *string
+	// When it was claimed.
+	CreatedAt time.Time
+	// When its outcome was written.
+	SettledAt *time.Time
 }

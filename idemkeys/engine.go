@@ -40,7 +40,7 @@ func (c Config) Check() error {
 
 // Engine claims keys and drives operations. Safe for concurrent use.
 type Engine struct {
-	pool    db.DBTX
+	pool    db.Pool
 	queries *db.Queries
 	cfg     Config
 	log     *slog.Logger
@@ -54,7 +54,7 @@ type Engine struct {
 }
 
 // NewEngine returns an engine on the database that drives the given kinds of operation.
-func NewEngine(pool db.DBTX, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {
+func NewEngine(pool db.Pool, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {
 	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters()}
 }
 

@@ -172,6 +172,15 @@ var (
 	ErrNotFound = errors.New("no such idempotency key")
 )
 
+// Refused: a claim was refused for a reason that the client should know: what it asks for is not possible as things stand. Nothing was begun and the
+// key is not spent.
+type Refused struct {
+	Code    int // HTTP status
+	Problem Problem
+}
+
+func (r *Refused) Error() string { return r.Problem.Message }
+
 // InUse: somebody else is working on the same request.
 type InUse struct {
 	RetryAfter time.Duration

@@ -22,7 +22,7 @@ const claimTries = 5
 // Do answers a request: it runs the work when the key is free, replays the stored answer when it is finished, resumes it when its owner is gone.
 // It is the one way in for callers. The work does not hang on ctx being cancelled: pass a context without cancel.
 //
-// Errors: [ErrReused], [ErrNotClaimable], [ErrUnavailable]: nothing was begun. [*InUse]: somebody else is at it. [*Unknown]: begun, outcome
+// Errors: [ErrReused], [ErrNotClaimable], [ErrUnavailable], [*Refused]: nothing was begun. [*InUse]: somebody else is at it. [*Unknown]: begun, outcome
 // not known yet, the same key is the right retry. [*Parked]: a person has to decide.
 func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error) {
 	if !e.enter() {
@@ -33,7 +33,11 @@ func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error)
 	look := lookFirst
 	for tries := 0; tries < claimTries; {
 		op, k, won, err := e.claim(ctx, r, claim)
-		if err != nil {
+		var refused *Refused
+		switch {
+		case errors.As(err, &refused):
+			return Result{}, refused
+		case err != nil:
 			return Result{}, errors.Join(ErrUnavailable, err)
 		}
 		if won {
@@ -184,7 +188,12 @@ func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
 func execute(ctx context.Context, op Operation, c Commit) (won bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
-	return c.Write.Execute(ctx, op.Fence(), c)
+	won, err = c.Write.Execute(ctx, op.Fence(), c)
+	if errors.Is(err, db.ErrCommitUnknown) {
+		// The fence tells: if the first commit took place, the second finds nothing to write.
+		won, err = c.Write.Execute(ctx, op.Fence(), c)
+	}
+	return won, err
 }
 
 // check holds a phase to what a commit may be.

@@ -15,14 +15,14 @@ import (
 
 // places is every step boundary of a charge. In each, the process dies on the spot.
 var places = map[string]struct {
-	pool     func(w *world, crashed chan struct{}) db.DBTX
+	pool     func(w *world, crashed chan struct{}) db.Pool
 	provider func(w *world, crashed chan struct{}) provider.Provider
 	claimed  bool // the claim is committed when it dies
 }{
-	"inside commit 1": {pool: func(w *world, c chan struct{}) db.DBTX {
+	"inside commit 1": {pool: func(w *world, c chan struct{}) db.Pool {
 		return crashingPool{w.pool, "ChargeClaim", true, c, &sync.Once{}}
 	}},
-	"after commit 1": {claimed: true, pool: func(w *world, c chan struct{}) db.DBTX {
+	"after commit 1": {claimed: true, pool: func(w *world, c chan struct{}) db.Pool {
 		return crashingPool{w.pool, "ChargeClaim", false, c, &sync.Once{}}
 	}},
 	"before the call": {claimed: true, provider: func(w *world, c chan struct{}) provider.Provider {
@@ -31,10 +31,10 @@ var places = map[string]struct {
 	"after the call": {claimed: true, provider: func(w *world, c chan struct{}) provider.Provider {
 		return crashingProvider{Provider: w.psp, after: true, crashed: c}
 	}},
-	"inside commit 2": {claimed: true, pool: func(w *world, c chan struct{}) db.DBTX {
+	"inside commit 2": {claimed: true, pool: func(w *world, c chan struct{}) db.Pool {
 		return crashingPool{w.pool, "ChargeSettle", true, c, &sync.Once{}}
 	}},
-	"after commit 2, before the answer": {claimed: true, pool: func(w *world, c chan struct{}) db.DBTX {
+	"after commit 2, before the answer": {claimed: true, pool: func(w *world, c chan struct{}) db.Pool {
 		return crashingPool{w.pool, "ChargeSettle", false, c, &sync.Once{}}
 	}},
 }
@@ -48,7 +48,7 @@ func TestCrashMatrix(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				crashed := make(chan struct{})
-				var pool db.DBTX
+				var pool db.Pool
 				var psp provider.Provider
 				if p.pool != nil {
 					pool = p.pool(w, crashed)

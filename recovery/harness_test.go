@@ -70,7 +70,7 @@ type instance struct {
 }
 
 // start starts an instance whose statements go through pool and whose provider calls go through psp; nil: the world's own.
-func (w *world) start(pool db.DBTX, psp provider.Provider) instance {
+func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 	if pool == nil {
 		pool = w.pool
 	}
@@ -80,7 +80,9 @@ func (w *world) start(pool db.DBTX, psp provider.Provider) instance {
 	cfg := charges.Config{Installation: "test", LookupMisses: 3}
 	store := charges.NewStore(pool, 24*time.Hour)
 	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{
-		charges.KindCreate: charges.Creation(psp, store, cfg),
+		charges.KindCreate:  charges.Creation(psp, store, cfg),
+		charges.KindCapture: charges.Capturing(psp, store),
+		charges.KindRefund:  charges.Refunding(psp, store, cfg),
 	})
 	return instance{engine: e, create: charges.NewService(store, e, cfg)}
 }
@@ -199,26 +201,26 @@ func (p crashingPool) Query(ctx context.Context, sql string, args ...any) (pgx.R
 
 // tampered changes statements on their way: a guard is taken out to see whether a test notices.
 type tampered struct {
-	db.DBTX
+	db.Pool
 	change func(sql string) string
 }
 
 func (p tampered) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	return p.DBTX.Exec(ctx, p.change(sql), args...)
+	return p.Pool.Exec(ctx, p.change(sql), args...)
 }
 
 func (p tampered) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return p.DBTX.Query(ctx, p.change(sql), args...)
+	return p.Pool.Query(ctx, p.change(sql), args...)
 }
 
 func (p tampered) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return p.DBTX.QueryRow(ctx, p.change(sql), args...)
+	return p.Pool.QueryRow(ctx, p.change(sql), args...)
 }
 
 var parameter = regexp.MustCompile(`\$\d+::\w+`)
 
 // without takes guards out of the statement of that name. A guard that is not found is a fault of the test.
-func without(t *testing.T, pool db.DBTX, name string, guards ...string) db.DBTX {
+func without(t *testing.T, pool db.Pool, name string, guards ...string) db.Pool {
 	return tampered{pool, func(sql string) string {
 		if !strings.Contains(sql, "-- name: "+name+" ") {
 			return sql

@@ -151,7 +151,7 @@ func TestOneOfManyTakesOver(t *testing.T) {
 		untilCrash(t, crashed, func() { _, _ = doomed.charge(w, "k") })
 		w.age(w.cfg.StaleAfter)
 		counting := &countingProvider{Provider: w.psp}
-		pool := db.DBTX(w.pool)
+		pool := db.Pool(w.pool)
 		if len(out) > 0 {
 			pool = without(t, w.pool, "KeyTakeOver", out...)
 		}

@@ -62,7 +62,9 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	chargesConfig := cfg.charges(installation)
 	store := charges.NewStore(pool, cfg.KeyTTL)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{
-		charges.KindCreate: charges.Creation(psp, store, chargesConfig),
+		charges.KindCreate:  charges.Creation(psp, store, chargesConfig),
+		charges.KindCapture: charges.Capturing(psp, store),
+		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
 	})
 	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, StaleAfter: cfg.StaleAfter})
 	return &app{

@@ -138,3 +138,39 @@ SELECT clock_timestamp()::timestamptz AS now;
 
 -- name: InstallationTag :one
 SELECT tag FROM installation;
+
+-- name: KeyClaim :one
+-- Claims one key, for operations whose claim is a transaction of several statements. No row: the key is taken, or the API key is revoked.
+INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
+    resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
+SELECT @account_id::text, @key::text, @operation_id::text, @kind::text, @hash_version::smallint, @request_hash::bytea, @request_id::text, @params::bytea,
+    @resource_id::text, @recovery_point::text, @lease_token::text, clock_timestamp(), clock_timestamp(), clock_timestamp()
+FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id AND a.revoked_at IS NULL
+ON CONFLICT (account_id, key) DO NOTHING
+RETURNING k.created_at;
+
+-- name: KeyFinish :one
+-- Stores the answer of an operation under its fence, for operations whose settlement is a transaction of several statements.
+WITH won AS (
+    UPDATE idempotency_keys k SET
+        status = @status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
+        response_code = @response_code::smallint, response_headers = @response_headers::bytea, response_body = @response_body::bytea,
+        finished_at = clock_timestamp(), expires_at = clock_timestamp() + @key_ttl::interval
+    WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
+        AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL
+    RETURNING k.operation_id, k.attempts, k.last_attempt_at
+), logged AS (
+    INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
+    SELECT won.operation_id, @log_event::text, won.attempts, @log_actor::text, won.last_attempt_at, @log_detail::text, @log_reference::text
+    FROM won WHERE @log_event::text <> ''
+)
+SELECT won.operation_id FROM won;
+
+-- name: KeyAdvance :execrows
+-- Moves an operation to its next recovery point under its fence; the lease stays.
+UPDATE idempotency_keys k SET recovery_point = @next_point, params = @params::bytea
+WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
+    AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL;
+
+-- name: KeyTaken :one
+SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key);

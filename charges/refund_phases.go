@@ -1,0 +1,220 @@
+package charges
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// KindRefund is the kind of operation that gives money back.
+const KindRefund = "refund.create"
+
+// Refunding is the refund as a kind of operation.
+//
+//	started    the key is claimed, the refund is pending and its amount is reserved on the charge; the provider may have been called → ask it, settle
+//	finished   the refund is settled: the amount is refunded, or given back after a definite refusal
+func Refunding(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
+	r := refunding{provider: p, store: s, cfg: cfg}
+	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: r.refund}, Resolve: r.resolve}
+}
+
+type refunding struct {
+	provider provider.Provider
+	store    *Store
+	cfg      Config
+}
+
+func thawRefund(op idemkeys.Operation) (f refundFrozen, err error) {
+	if err := json.Unmarshal(op.Params, &f); err != nil {
+		return f, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
+	}
+	return f, nil
+}
+
+func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
+	f, err := thawRefund(op)
+	if err != nil {
+		return idemkeys.Commit{}, err
+	}
+	plan := op.Plan()
+	if plan != idemkeys.Send {
+		found, err := p.lookUp(ctx, op, f)
+		if err != nil {
+			return idemkeys.Commit{}, err
+		}
+		if found != nil {
+			return noted(p.settled(op, f, *found), "found by a look-up"), nil
+		}
+	}
+	if plan == idemkeys.LookUpOnly {
+		if op.Misses+1 >= p.cfg.LookupMisses && op.SpanOver {
+			return noted(p.neverMade(op, f), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
+		}
+		return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+	}
+	outcome, err := p.provider.Refund(ctx, f.Request)
+	if err != nil {
+		return idemkeys.Commit{}, unresolved(err)
+	}
+	if outcome.Refusal != nil {
+		return noted(p.refused(op, f, *outcome.Refusal), "sent"), nil
+	}
+	return noted(p.settled(op, f, *outcome.Refund), "sent"), nil
+}
+
+func (p refunding) lookUp(ctx context.Context, op idemkeys.Operation, f refundFrozen) (*provider.Refund, error) {
+	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	switch {
+	case err != nil:
+		return nil, unresolved(err).lookUp()
+	case len(hits) == 0:
+		return nil, nil
+	case len(hits) > 1:
+		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d refunds of this operation", len(hits))}
+	}
+	if err := matchesRefund(hits[0], f); err != nil {
+		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
+	}
+	return &hits[0], nil
+}
+
+func matchesRefund(got provider.Refund, f refundFrozen) error {
+	if got.Amount != f.Request.Amount || got.Currency != f.Currency || got.ChargeID != f.Request.ChargeID || got.Tags != f.Request.Tags {
+		return fmt.Errorf("the provider's refund %s is of %d %s of %s (operation %q), asked for were %d %s of %s (operation %q)",
+			got.ID, got.Amount, got.Currency, got.ChargeID, got.Tags.Operation, f.Request.Amount, f.Currency, f.Request.ChargeID, f.Request.Tags.Operation)
+	}
+	return nil
+}
+
+func (f refundFrozen) render(op idemkeys.Operation) Refund {
+	metadata := f.Request.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	return Refund{
+		ID: op.ResourceID, Object: "refund", Amount: f.Request.Amount, Charge: f.Charge, Created: f.Created, Currency: f.Currency, Metadata: metadata,
+		Provider: Provider{Name: "stripe"}, Reason: orNil(f.Request.Reason), Status: string(provider.Pending),
+	}
+}
+
+// settled is the commit for a refund that the provider has. A pending one counts as refunded: the money is on its way, and a later failure gives it back.
+func (p refunding) settled(op idemkeys.Operation, f refundFrozen, got provider.Refund) idemkeys.Commit {
+	r := f.render(op)
+	r.Status, r.Provider.ID, r.FailureReason = string(got.Status), orNil(got.ID), orNil(got.FailureReason)
+	answer := idemkeys.Answer{
+		Code: http.StatusCreated, Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/refunds/" + r.ID}, Body: idemkeys.Render(r),
+	}
+	return p.commit(op, f, idemkeys.Completed, answer, r)
+}
+
+// refused is the commit for a definite no: nothing moved, and the amount is given back to the charge.
+func (p refunding) refused(op idemkeys.Operation, f refundFrozen, no provider.Refusal) idemkeys.Commit {
+	problem := idemkeys.Problem{Type: "invalid_request_error", Code: no.Code, Message: no.Message, Param: no.Param, Charge: f.Charge,
+		RequestID: op.RequestID, Advice: idemkeys.FixAndUseNewKey}
+	if problem.Message == "" {
+		problem.Message = "The payment provider refused the refund."
+	}
+	r := f.render(op)
+	r.Status, r.FailureReason = string(provider.Failed), orNil(orElse(no.Code, "refused"))
+	return p.commit(op, f, idemkeys.Completed, errorAnswer(http.StatusBadRequest, problem), r)
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func (p refunding) neverMade(op idemkeys.Operation, f refundFrozen) idemkeys.Commit {
+	problem := idemkeys.Problem{Type: "api_error", Code: "refund_never_made", Charge: f.Charge, RequestID: op.RequestID, Advice: idemkeys.RetrySameKey,
+		Message: "The payment provider never made this refund, and no money moved. The same request under the same key makes a new one."}
+	r := f.render(op)
+	r.Status, r.FailureReason = string(provider.Failed), orNil(problem.Code)
+	return p.commit(op, f, idemkeys.Failed, errorAnswer(http.StatusServiceUnavailable, problem), r)
+}
+
+func (p refunding) commit(op idemkeys.Operation, f refundFrozen, status idemkeys.Status, a idemkeys.Answer, r Refund) idemkeys.Commit {
+	return idemkeys.Commit{Next: idemkeys.Finished, Status: status, Answer: &a, Write: refundSettlement{store: p.store, op: op, refund: r, livemode: f.Livemode}}
+}
+
+// refundSettlement is the refund's half of its last commit.
+type refundSettlement struct {
+	store    *Store
+	op       idemkeys.Operation
+	refund   Refund
+	livemode bool
+}
+
+// moneyMoves tells whether a refund of this status takes money from the charge.
+func moneyMoves(status string) bool {
+	return status != string(provider.Failed) && status != string(provider.Canceled)
+}
+
+// Execute implements [idemkeys.Write].
+func (w refundSettlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit) (bool, error) {
+	s, r := w.store, w.refund
+	return s.finish(ctx, f, c, orEmpty(r.Provider.ID), func(ctx context.Context, tx db.DBTX) error {
+		n, err := s.queries.RefundSettle(ctx, tx, db.RefundSettleParams{
+			Status: r.Status, ProviderID: r.Provider.ID, FailureReason: r.FailureReason, ID: r.ID, OperationID: f.OperationID,
+		})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return db.Final(errors.New("the refund is settled already"))
+		}
+		settle := db.ChargeSettleRefundParams{Amount: r.Amount, AccountID: f.AccountID, ID: r.Charge}
+		if moneyMoves(r.Status) {
+			settle.Refunded = r.Amount
+		}
+		row, err := s.queries.ChargeSettleRefund(ctx, tx, settle)
+		if err != nil {
+			return err
+		}
+		if settle.Refunded == 0 {
+			return s.tell(ctx, tx, w.op, "refund.failed", r.ID, r, w.livemode)
+		}
+		charge, err := fromRow(row)
+		if err != nil {
+			return db.Final(err)
+		}
+		if err := s.tell(ctx, tx, w.op, "refund.created", r.ID, r, w.livemode); err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, w.op, "charge.refunded", r.Charge, charge, w.livemode)
+	})
+}
+
+// resolve checks a person's word on a refund at the provider.
+func (p refunding) resolve(ctx context.Context, op idemkeys.Operation, word idemkeys.Resolution) (idemkeys.Commit, error) {
+	f, err := thawRefund(op)
+	if err != nil {
+		return idemkeys.Commit{}, err
+	}
+	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID})
+	if err != nil {
+		return idemkeys.Commit{}, fmt.Errorf("the provider could not be asked: %w", err)
+	}
+	for _, hit := range hits {
+		switch {
+		case !word.Succeeded && moneyMoves(string(hit.Status)):
+			return idemkeys.Commit{}, fmt.Errorf("the provider has the refund %s of this operation, %s", hit.ID, hit.Status)
+		case word.Succeeded && hit.ID == word.ProviderID && moneyMoves(string(hit.Status)):
+			if err := matchesRefund(hit, f); err != nil {
+				return idemkeys.Commit{}, err
+			}
+			return p.settled(op, f, hit), nil
+		}
+	}
+	if word.Succeeded {
+		return idemkeys.Commit{}, fmt.Errorf("the provider has no refund %q of this operation", word.ProviderID)
+	}
+	return p.neverMade(op, f), nil
+}

@@ -1,0 +1,119 @@
+package charges
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+	"paidonce/idemkeys"
+)
+
+// Captures and refunds claim and settle in transactions of several statements: they change a charge that others may be changing too. They are
+// rare beside charges, so they do without company.
+
+// claimOn claims a key for an operation on a charge. begin sees the charge, locked, and either refuses, with an [*idemkeys.Refused], or reserves what the
+// operation needs; it returns what to freeze. A key that is taken is looked at before a refusal: its own operation may be what now stands in the way.
+func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Operation, chargeID string,
+	begin func(ctx context.Context, tx db.DBTX, charge db.Charge) (frozen any, err error),
+) (idemkeys.Operation, bool, error) {
+	won := false
+	err := db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
+		won = false
+		row, err := s.queries.ChargeLock(ctx, tx, db.ChargeLockParams{AccountID: r.AccountID, ID: chargeID})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return s.unlessTaken(ctx, tx, r, refuse(http.StatusNotFound, "resource_missing", "charge", "There is no such charge."))
+		}
+		if err != nil {
+			return err
+		}
+		frozen, err := begin(ctx, tx, row)
+		if err != nil {
+			return s.unlessTaken(ctx, tx, r, err)
+		}
+		if op.Params, err = json.Marshal(frozen); err != nil {
+			return db.Final(err)
+		}
+		version, hash := r.Fingerprint.Current()
+		op.CreatedAt, err = s.queries.KeyClaim(ctx, tx, db.KeyClaimParams{
+			AccountID: r.AccountID, Key: r.Key, OperationID: op.ID, Kind: op.Kind, HashVersion: version, RequestHash: hash, RequestID: r.RequestID,
+			Params: op.Params, ResourceID: op.ResourceID, RecoveryPoint: string(op.Point), LeaseToken: op.LeaseToken, ApiKeyID: r.APIKeyID,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errTaken
+		}
+		won = err == nil
+		return err
+	})
+	if errors.Is(err, errTaken) || errors.Is(err, db.ErrCommitUnknown) { // in both cases what is stored tells
+		return op, false, nil
+	}
+	op.FirstAttemptAt, op.LastAttemptAt = op.CreatedAt, op.CreatedAt
+	return op.Leased(op.CreatedAt), won && err == nil, err
+}
+
+// errTaken rolls a claim back whose key is taken.
+var errTaken = db.Final(errors.New("the key is taken"))
+
+// unlessTaken returns the refusal, unless the key is taken.
+func (s *Store) unlessTaken(ctx context.Context, tx db.DBTX, r idemkeys.Request, refusal error) error {
+	var refused *idemkeys.Refused
+	if !errors.As(refusal, &refused) {
+		return refusal
+	}
+	taken, err := s.queries.KeyTaken(ctx, tx, db.KeyTakenParams{AccountID: r.AccountID, Key: r.Key})
+	switch {
+	case err != nil:
+		return err
+	case taken:
+		return errTaken
+	}
+	return db.Final(refusal)
+}
+
+func refuse(code int, problem, param, message string) error {
+	advice := idemkeys.FixAndUseNewKey
+	if code == http.StatusConflict {
+		advice = idemkeys.RetrySameKey
+	}
+	return &idemkeys.Refused{Code: code, Problem: idemkeys.Problem{Type: "invalid_request_error", Code: problem, Param: param, Message: message, Advice: advice}}
+}
+
+// finish stores an operation's answer under its fence and, if the fence held, does the rest in the same transaction.
+func (s *Store) finish(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit, reference string, rest func(ctx context.Context, tx db.DBTX) error) (won bool, err error) {
+	headers, err := json.Marshal(c.Answer.Header)
+	if err != nil {
+		return false, err
+	}
+	p := db.KeyFinishParams{
+		Status: string(c.Status), ResponseCode: int16(c.Answer.Code), ResponseHeaders: headers, ResponseBody: c.Answer.Body, KeyTtl: s.keyTTL, //nolint:gosec // an HTTP status
+		AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID, LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point), LogReference: reference,
+	}
+	if c.Log != nil {
+		p.LogEvent, p.LogActor, p.LogDetail = c.Log.Event, c.Log.Actor, c.Log.Detail
+	}
+	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
+		won = false
+		_, err := s.queries.KeyFinish(ctx, tx, p)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		won = true
+		return rest(ctx, tx)
+	})
+	return won && err == nil, err
+}
+
+// tell writes an event in the transaction that makes it true.
+func (s *Store) tell(ctx context.Context, tx db.DBTX, op idemkeys.Operation, kind, objectID string, object any, livemode bool) error {
+	id := db.NewID("evt")
+	return s.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
+		EventID: id, AccountID: op.AccountID, Type: kind, OperationID: op.ID, ObjectID: objectID, Payload: renderEvent(id, kind, op.Now(), object, livemode),
+	})
+}

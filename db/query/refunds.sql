@@ -1,0 +1,65 @@
+-- Captures and refunds of charges. They are rare beside charges, so their commits are transactions of several plain statements; in each the key comes
+-- first and the charge second, so that two of them never wait for each other in a circle.
+
+-- name: ChargeLock :one
+SELECT * FROM charges WHERE account_id = @account_id AND id = @id FOR UPDATE;
+
+-- name: ChargeReserveCapture :execrows
+UPDATE charges SET capture_operation_id = @operation_id::text
+WHERE account_id = @account_id AND id = @id AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded';
+
+-- name: ChargeCapture :one
+UPDATE charges SET captured = true, amount_captured = @amount_captured
+WHERE account_id = @account_id AND id = @id AND capture_operation_id = @operation_id::text AND NOT captured
+RETURNING *;
+
+-- name: ChargeReleaseCapture :execrows
+-- The provider definitely refused: the charge may be captured by another operation.
+UPDATE charges SET capture_operation_id = NULL
+WHERE account_id = @account_id AND id = @id AND capture_operation_id = @operation_id::text AND NOT captured;
+
+-- name: ChargeReserveRefund :execrows
+-- The CHECK on the table holds whatever this statement or its caller may get wrong.
+UPDATE charges SET amount_refund_pending = amount_refund_pending + @amount::bigint
+WHERE account_id = @account_id AND id = @id;
+
+-- name: RefundCreate :one
+INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, reason, metadata)
+VALUES (@id, @account_id, @charge_id, @operation_id, @amount, @currency, sqlc.narg(reason), @metadata)
+RETURNING created_at;
+
+-- name: ChargeSettleRefund :one
+-- Moves a reserved amount to what was refunded (@refunded), or gives it back.
+UPDATE charges SET amount_refund_pending = amount_refund_pending - @amount::bigint, amount_refunded = amount_refunded + @refunded::bigint
+WHERE account_id = @account_id AND id = @id
+RETURNING *;
+
+-- name: RefundSettle :execrows
+-- The guard of the domain row: a refund is settled once.
+UPDATE refunds SET status = @status, provider_id = sqlc.narg(provider_id), failure_reason = sqlc.narg(failure_reason), settled_at = clock_timestamp()
+WHERE id = @id AND operation_id = @operation_id AND status = 'pending' AND provider_id IS NULL;
+
+-- name: RefundGet :one
+SELECT * FROM refunds WHERE account_id = @account_id AND id = @id;
+
+-- name: RefundList :many
+-- A page, newest first, from the top or from just after a cursor.
+SELECT r.* FROM refunds r
+WHERE r.account_id = @account_id
+    AND (sqlc.narg(charge_id)::text IS NULL OR r.charge_id = sqlc.narg(charge_id)::text)
+    AND (sqlc.narg(after_at)::timestamptz IS NULL OR (r.created_at, r.id) < (sqlc.narg(after_at)::timestamptz, sqlc.narg(after_id)::text))
+ORDER BY r.created_at DESC, r.id DESC
+LIMIT @most::integer;
+
+-- name: RefundListBefore :many
+-- The page just before a cursor, oldest first; the caller turns it round.
+SELECT r.* FROM refunds r
+WHERE r.account_id = @account_id
+    AND (sqlc.narg(charge_id)::text IS NULL OR r.charge_id = sqlc.narg(charge_id)::text)
+    AND (r.created_at, r.id) > (@before_at::timestamptz, @before_id::text)
+ORDER BY r.created_at, r.id
+LIMIT @most::integer;
+
+-- name: OutboxAdd :exec
+INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
+VALUES (@event_id, @account_id, @type, @operation_id, @object_id, @payload);

@@ -1,0 +1,336 @@
+package recovery_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"paidonce/charges"
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider"
+	"paidonce/provider/stripesim"
+)
+
+// made makes a charge and returns its id.
+func (i instance) made(w *world, key string, p charges.Params) string {
+	w.t.Helper()
+	res, err := i.create.Create(context.Background(), w.request(key), p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var c charges.Charge
+	if err := json.Unmarshal(res.Answer.Body, &c); err != nil || c.Status != "succeeded" {
+		w.t.Fatalf("%s, %v", res.Answer.Body, err)
+	}
+	return c.ID
+}
+
+func (i instance) refund(w *world, key, charge string, amount int64) (idemkeys.Result, error) {
+	r := w.request(key)
+	r.Fingerprint = idemkeys.NewFingerprint("POST", "/v1/refunds", "", fmt.Append(nil, charge, amount))
+	return i.create.Refund(context.Background(), r, charges.RefundParams{Charge: charge, Amount: amount})
+}
+
+func (i instance) capture(w *world, key, charge string, amount int64) (idemkeys.Result, error) {
+	r := w.request(key)
+	r.Fingerprint = idemkeys.NewFingerprint("POST", "/v1/charges/"+charge+"/capture", "", fmt.Append(nil, amount))
+	return i.create.Capture(context.Background(), r, charges.CaptureParams{Charge: charge, Amount: amount})
+}
+
+var authorised = charges.Params{Amount: 2000, Currency: "usd", Source: "tok_visa"}
+
+// crashingTx crashes at the COMMIT of the nth transaction that begins: rolled back, or committed with the answer lost.
+type crashingTx struct {
+	*pgxpool.Pool
+	nth      int64
+	rollback bool
+	crashed  chan struct{}
+	begun    *atomic.Int64
+}
+
+func (p crashingTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	tx, err := p.Pool.Begin(ctx)
+	if err != nil || p.begun.Add(1) != p.nth {
+		return tx, err
+	}
+	return doomedTx{tx, p}, nil
+}
+
+type doomedTx struct {
+	pgx.Tx
+	p crashingTx
+}
+
+func (t doomedTx) Commit(ctx context.Context) error {
+	if t.p.rollback {
+		_ = t.Tx.Rollback(ctx)
+	} else if err := t.Tx.Commit(ctx); err != nil {
+		return err
+	}
+	close(t.p.crashed)
+	crash()
+	return nil
+}
+
+// crashingMoney crashes around the provider's refund or capture.
+type crashingMoney struct {
+	provider.Provider
+	after   bool
+	crashed chan struct{}
+}
+
+func (p crashingMoney) Refund(ctx context.Context, r provider.RefundRequest) (o provider.RefundOutcome, err error) {
+	p.around(func() { o, err = p.Provider.Refund(ctx, r) })
+	return o, err
+}
+
+func (p crashingMoney) Capture(ctx context.Context, r provider.CaptureRequest) (o provider.ChargeOutcome, err error) {
+	p.around(func() { o, err = p.Provider.Capture(ctx, r) })
+	return o, err
+}
+
+func (p crashingMoney) around(call func()) {
+	if p.after {
+		call()
+	}
+	close(p.crashed)
+	crash()
+}
+
+// Refund and capture × every step boundary × both drivers: one refund, one capture, one event, one answer.
+func TestMoneyCrashMatrix(t *testing.T) {
+	t.Parallel()
+	tx := func(nth int64, rollback bool) func(*world, chan struct{}) (db.Pool, provider.Provider) {
+		return func(w *world, c chan struct{}) (db.Pool, provider.Provider) {
+			return crashingTx{w.pool, nth, rollback, c, &atomic.Int64{}}, nil
+		}
+	}
+	call := func(after bool) func(*world, chan struct{}) (db.Pool, provider.Provider) {
+		return func(w *world, c chan struct{}) (db.Pool, provider.Provider) {
+			return nil, crashingMoney{w.psp, after, c}
+		}
+	}
+	for place, dies := range map[string]func(*world, chan struct{}) (db.Pool, provider.Provider){
+		"inside commit 1": tx(1, true), "after commit 1": tx(1, false), "before the call": call(false), "after the call": call(true),
+		"inside commit 2": tx(2, true), "after commit 2": tx(2, false),
+	} {
+		for _, kind := range []string{"refund", "capture"} {
+			for _, driver := range []string{"client", "reconciler"} {
+				t.Run(kind+", "+place+", then "+driver, func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					second := w.start(nil, nil)
+					charge := second.made(w, "charge", map[string]charges.Params{"refund": twenty, "capture": authorised}[kind])
+					do := func(i instance) (idemkeys.Result, error) {
+						if kind == "refund" {
+							return i.refund(w, "k", charge, 700)
+						}
+						return i.capture(w, "k", charge, 700)
+					}
+					crashed := make(chan struct{})
+					doomed := w.start(dies(w, crashed))
+					untilCrash(t, crashed, func() { _, _ = do(doomed) })
+					w.age(w.cfg.StaleAfter)
+					if driver == "reconciler" {
+						w.pass(second)
+					}
+					first, err := do(second)
+					if err != nil || first.Answer.Code >= 300 {
+						t.Fatalf("%d %s, %v", first.Answer.Code, first.Answer.Body, err)
+					}
+					again, err := do(second)
+					if err != nil || !again.Replayed {
+						t.Fatalf("replayed %v, %v", again.Replayed, err)
+					}
+					if err := same(first.Answer, again.Answer); err != nil {
+						t.Error(err)
+					}
+					stats := w.sim.Stats()
+					if kind == "refund" && stats.Refunds != 1 || kind == "capture" && stats.CapturesExecuted != 1 {
+						t.Errorf("at the provider: %+v", stats)
+					}
+					event, column := "charge.refunded", "amount_refunded"
+					if kind == "capture" {
+						event, column = "charge.captured", "amount_captured"
+					}
+					if n := w.count(`SELECT count(*) FROM outbox WHERE type = $1`, event); n != 1 {
+						t.Errorf("%d events %s", n, event)
+					}
+					if n := w.count(`SELECT ` + column + ` FROM charges`); n != 700 {
+						t.Errorf("%s is %d", column, n)
+					}
+					if n := w.count(`SELECT amount_refund_pending FROM charges`); n != 0 {
+						t.Errorf("%d are still reserved", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Trap 47, PB-116: 20 refunds of 30 on a charge of 100 over two instances: three are made, the rest are refused, and the books agree.
+func TestRefundsNeverExceedTheCharge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.sim.AddFault(stripesim.Rule{Match: stripesim.Match{Method: http.MethodPost, Path: "/v1/refunds"}, Fault: stripesim.Fault{Type: stripesim.Delay, DelayMS: 200}}); err != nil {
+		t.Fatal(err)
+	}
+	instances := []instance{w.start(nil, nil), w.start(nil, nil)}
+	hundred := twenty
+	hundred.Amount = 100
+	charge := instances[0].made(w, "charge", hundred)
+	var made, refused atomic.Int64
+	var group sync.WaitGroup
+	for n := range 20 {
+		group.Go(func() {
+			res, err := instances[n%2].refund(w, fmt.Sprint("r", n), charge, 30)
+			var no *idemkeys.Refused
+			switch {
+			case err == nil && res.Answer.Code == http.StatusCreated:
+				made.Add(1)
+			case errors.As(err, &no) && no.Code >= 400 && no.Code < 500 && no.Problem.Code != "":
+				refused.Add(1)
+			default:
+				t.Errorf("%d %s, %v", res.Answer.Code, res.Answer.Body, err)
+			}
+		})
+	}
+	group.Wait()
+	if made.Load() != 3 || refused.Load() != 17 {
+		t.Errorf("%d made, %d refused", made.Load(), refused.Load())
+	}
+	if n := w.count(`SELECT amount_refunded FROM charges`); n != 90 {
+		t.Errorf("%d refunded", n)
+	}
+	if n := w.sim.Stats().Refunds; n != 3 {
+		t.Errorf("%d refunds at the provider", n)
+	}
+	if n := w.count(`SELECT count(*) FROM idempotency_keys`); n != 4 {
+		t.Errorf("%d keys: refusals have spent some", n)
+	}
+}
+
+// The schema holds the sum whatever the code does: with its own check out, the CHECK still refuses.
+func TestTheSchemaBoundsRefunds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	charge := w.start(nil, nil).made(w, "charge", twenty)
+	for _, sql := range []string{
+		`UPDATE charges SET amount_refund_pending = 2001 WHERE id = $1`, `UPDATE charges SET amount_refunded = 1500, amount_refund_pending = 501 WHERE id = $1`,
+		`UPDATE charges SET amount_refund_pending = -1 WHERE id = $1`, `UPDATE charges SET amount_captured = 2001 WHERE id = $1`,
+	} {
+		if _, err := w.pool.Exec(t.Context(), sql, charge); err == nil {
+			t.Errorf("%s was taken", sql)
+		}
+	}
+}
+
+// PB-104: a refund of unknown outcome keeps its amount reserved, whatever time passes; a definite refusal gives it back.
+func TestReservedAmounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	charge := i.made(w, "charge", twenty)
+	arm := func(f stripesim.Fault) {
+		if _, err := w.sim.AddFault(stripesim.Rule{Match: stripesim.Match{Method: http.MethodPost, Path: "/v1/refunds"}, Count: 1, Fault: f}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arm(stripesim.Fault{Type: stripesim.DropAfter})
+	_, err := i.refund(w, "lost", charge, 1500)
+	wantUnknown(t, err)
+	var no *idemkeys.Refused
+	if _, err := i.refund(w, "more", charge, 600); !errors.As(err, &no) || no.Problem.Code != "amount_too_large" {
+		t.Errorf("%v", err)
+	}
+	w.age(25 * time.Hour)
+	if _, err := w.sim.AddFault(stripesim.Rule{Match: stripesim.Match{Method: http.MethodGet}, Fault: stripesim.Fault{Type: stripesim.StatusBefore, Status: 500}}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(i) // the provider cannot be asked
+	if n := w.count(`SELECT amount_refund_pending FROM charges`); n != 1500 {
+		t.Errorf("%d reserved after a look-up that failed", n)
+	}
+	w.sim.ClearFaults()
+	w.pass(i)
+	if n := w.count(`SELECT amount_refunded FROM charges WHERE amount_refund_pending = 0`); n != 1500 {
+		t.Errorf("%d refunded", n)
+	}
+	// What the provider refuses for certain is given back.
+	arm(stripesim.Fault{Type: stripesim.StatusBefore, Status: 400, Store: true, Body: `{"error":{"type":"invalid_request_error","code":"charge_disputed","message":"disputed"}}`})
+	res, err := i.refund(w, "refused", charge, 500)
+	if err != nil || res.Answer.Code != http.StatusBadRequest {
+		t.Fatalf("%d %s, %v", res.Answer.Code, res.Answer.Body, err)
+	}
+	if n := w.count(`SELECT amount_refund_pending FROM charges`); n != 0 {
+		t.Errorf("%d are still reserved", n)
+	}
+	if n := w.count(`SELECT count(*) FROM refunds WHERE status = 'failed'`); n != 1 {
+		t.Errorf("%d refunds say that they failed", n)
+	}
+	if res, err := i.refund(w, "rest", charge, 0); err != nil || res.Answer.Code != http.StatusCreated {
+		t.Fatalf("%v", err)
+	}
+	if n := w.count(`SELECT amount_refunded FROM charges`); n != 2000 {
+		t.Errorf("%d refunded", n)
+	}
+	// The key of the refund that used up the charge replays; it is not told that nothing is left.
+	if res, err := i.refund(w, "rest", charge, 0); err != nil || !res.Replayed {
+		t.Errorf("replayed %v, %v", res.Replayed, err)
+	}
+	if _, err := i.refund(w, "again", charge, 0); !errors.As(err, &no) || no.Problem.Code != "charge_already_refunded" {
+		t.Errorf("%v", err)
+	}
+}
+
+// What cannot be captured or refunded is told clearly, and spends no key.
+func TestRefusalsByState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	held := i.made(w, "held", authorised)
+	w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+	_, err := i.charge(w, "pending")
+	wantUnknown(t, err)
+	var pending string
+	if err := w.pool.QueryRow(t.Context(), `SELECT id FROM charges WHERE status = 'pending'`).Scan(&pending); err != nil {
+		t.Fatal(err)
+	}
+	want := func(err error, code int, problem string) {
+		t.Helper()
+		var no *idemkeys.Refused
+		if !errors.As(err, &no) || no.Code != code || no.Problem.Code != problem {
+			t.Errorf("%v, want %d %s", err, code, problem)
+		}
+	}
+	_, err = i.refund(w, "1", held, 0)
+	want(err, 400, "charge_not_captured")
+	_, err = i.refund(w, "1", pending, 0)
+	want(err, 409, "charge_pending")
+	_, err = i.capture(w, "1", pending, 0)
+	want(err, 409, "charge_pending")
+	_, err = i.refund(w, "1", "ch_none", 0)
+	want(err, 404, "resource_missing")
+	_, err = i.capture(w, "1", held, 2001)
+	want(err, 400, "amount_too_large")
+	if res, err := i.capture(w, "1", held, 1500); err != nil || res.Answer.Code != http.StatusOK {
+		t.Fatalf("%d, %v", res.Answer.Code, err)
+	}
+	_, err = i.capture(w, "2", held, 0)
+	want(err, 400, "charge_already_captured")
+	_, err = i.refund(w, "2", held, 1501)
+	want(err, 400, "amount_too_large")
+	w.exec(`UPDATE charges SET disputed = true WHERE id = $1`, held)
+	_, err = i.refund(w, "2", held, 0)
+	want(err, 400, "charge_disputed")
+}

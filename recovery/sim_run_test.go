@@ -67,13 +67,14 @@ type simOp struct {
 // simMix is how often what happens.
 type simMix struct {
 	crash, fault, lookupFault, lost, hold float64
+	arrive                                float64            // of late requests, when one may
 	jump                                  float64            // of passing time: how often it is long
 	only                                  []string           // the faults of charges to draw from; empty: all
 	places                                map[string]float64 // how much more often a goroutine that stands here is let go; below 1: slow
 	steps                                 int
 }
 
-var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, jump: 0.25, steps: 320}
+var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, jump: 0.25, steps: 320}
 
 var simEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -84,6 +85,9 @@ func newSimRun(l *simLane, seed uint64, m simMutation, counts *simCounts) *simRu
 	}
 	if m.mix.steps > 0 {
 		r.mix = m.mix
+	}
+	if m.cfg != nil {
+		m.cfg(&r.cfg)
 	}
 	return r
 }
@@ -261,9 +265,11 @@ func (r *simRun) cron(kind string) {
 // simMutation is a guard taken out. The zero value is the product as it is.
 type simMutation struct {
 	name        string
+	seed        uint64 // which noticed it when this was written; tried first
 	sql         func(sql string) string
 	setup       string // takes a constraint out that would hide it, in the lane's database
 	misses      int
+	cfg         func(*idemkeys.Config)
 	request     func(provider.ChargeRequest, *simRun) provider.ChargeRequest
 	chargeError func(error) error
 	lookup      func([]provider.Charge, error) ([]provider.Charge, error)

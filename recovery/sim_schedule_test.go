@@ -40,7 +40,7 @@ func (r *simRun) act() {
 		r.turnClocks()
 	case n < 98:
 		r.retryParked(r.live[r.dice.IntN(len(r.live))])
-	default:
+	case r.dice.Float64() < r.mix.arrive:
 		r.deliver(0)
 	}
 	r.hear()

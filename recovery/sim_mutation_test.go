@@ -1,0 +1,145 @@
+package recovery_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// simCuts is how to take a guard out of a statement.
+type simCuts map[string][][2]string // by name: patterns and what stands in their place
+
+// cuts returns what takes guards out. A guard that is not found is a fault of the test. Parameters stay, or the statement would be refused.
+func cuts(t *testing.T, c simCuts) func(string) string {
+	return func(sql string) string {
+		for _, cut := range c[statementName(sql)] {
+			pattern := regexp.MustCompile(cut[0])
+			if !pattern.MatchString(sql) {
+				t.Errorf("%s has no guard %q any more", statementName(sql), cut[0])
+			}
+			sql = pattern.ReplaceAllStringFunc(sql, func(found string) string {
+				kept := cut[1]
+				for _, param := range parameter.FindAllString(found, -1) {
+					kept += " AND (" + param + " IS NULL OR true)"
+				}
+				return kept
+			})
+		}
+		return sql
+	}
+}
+
+// simOften is a mix for mutations: more of what makes a guard matter, in fewer steps.
+func simOften(change func(*simMix)) simMix {
+	m := simUsual
+	m.jump, m.hold, m.steps = 0.6, 0.08, 320
+	change(&m)
+	return m
+}
+
+// simMutations take guards out of the product. Where one guard hides another, both are out: what each is worth alone, zombie_test.go and the
+// model (recovery/model) show.
+func simMutations(t *testing.T) []simMutation {
+	slow := func(places ...string) func(*simMix) {
+		return func(m *simMix) {
+			m.places = map[string]float64{}
+			for _, p := range places {
+				m.places[p] = 0.1
+			}
+		}
+	}
+	return []simMutation{
+		{seed: 3, name: "commit 2 without token, point, status and charge; events not unique", wants: "events",
+			setup: "ALTER TABLE outbox DROP CONSTRAINT outbox_once",
+			sql: cuts(t, simCuts{"ChargeSettle": {
+				{`AND k\.lease_token = x\.lease_token`, ""}, {`AND k\.recovery_point = x\.recovery_point`, ""},
+				{`AND k\.finished_at IS NULL`, ""}, {`AND c\.status = 'pending' AND c\.provider_id IS NULL`, ""}}}),
+			mix: simOften(slow("ChargeSettle"))},
+		{seed: 3, name: "take-over without swap and staleness", wants: "was taken over",
+			sql: cuts(t, simCuts{"KeyTakeOver": {
+				{`AND k\.lease_token IS NOT DISTINCT FROM \$\d+::text AND k\.attempts = \$\d+::integer`, ""},
+				{`AND \(k\.lease_token IS NULL OR k\.locked_at <= clock_timestamp\(\) - \$\d+::interval\)`, ""}}}),
+			mix: simOften(slow("KeyTakeOver", "Charge"))},
+		{seed: 1, name: "a pass leases what is not stale", wants: "was taken over",
+			sql: cuts(t, simCuts{"KeyLeaseDue": {{`d\.locked_at <= clock_timestamp\(\) - \$\d+::interval`, "true"}}}), mix: simOften(slow("Charge"))},
+		{seed: 1, name: "sweep by age, unfinished keys too", wants: "is pending and nobody works on it (its key is there: false)",
+			sql: cuts(t, simCuts{"KeySweep": {
+				{`d\.expires_at <= clock_timestamp\(\) AND d\.status <> 'in_progress'`, "d.created_at <= clock_timestamp() - interval '24 hours'"},
+				{`AND k\.expires_at <= clock_timestamp\(\) AND k\.status <> 'in_progress'`, ""}}}), mix: simOften(slow("KeyLeaseDue"))},
+		{seed: 6, name: "retention from the claim", wants: "one key, two answers",
+			sql: cuts(t, simCuts{"ChargeSettle": {{`expires_at = clock_timestamp\(\)`, "expires_at = k.created_at"}}}), mix: simOften(slow("KeyLeaseDue"))},
+		{seed: 12, name: "a key is forgotten without its operation and its condition", wants: "",
+			sql: cuts(t, simCuts{"KeyForget": {{`AND operation_id = \$3\s+AND \(status = 'failed' OR .*\)`, "AND ($3::text IS NULL OR true)"}}}),
+			mix: simOften(slow("KeyForget"))},
+		{seed: 31, name: "a look-up that failed counts as a miss", wants: "and the provider made a charge",
+			lookup: func(hits []provider.Charge, _ error) ([]provider.Charge, error) { return hits, nil },
+			mix:    simOften(func(m *simMix) { m.lookupFault, m.only = 0.8, []string{"500 stored, effect", "dropped after"} })},
+		{seed: 5, name: "sent past the window, and a look-up that failed counts as a miss", wants: "the provider made 2 charges",
+			sql: cuts(t, simCuts{
+				"KeyRead":     {{`coalesce\(k\.first_attempt_at > clock_timestamp\(\) - \$\d+::interval, true\)`, "true"}},
+				"KeyLeaseDue": {{`\(first_attempt_at > clock_timestamp\(\) - \$\d+::interval\)`, "true"}}}),
+			lookup: func(hits []provider.Charge, _ error) ([]provider.Charge, error) { return hits, nil },
+			mix:    simOften(func(m *simMix) { m.lookupFault, m.only = 0.8, []string{"dropped after"} })},
+		{seed: 5, name: "one miss proves absence", wants: "the provider made a charge", misses: 1,
+			cfg: func(c *idemkeys.Config) { c.LookupSpan = 0 },
+			mix: simOften(func(m *simMix) {
+				m.jump, m.crash, m.lookupFault, m.arrive = 0.02, 0, 0, 0.05
+				m.fault, m.only = 1, []string{"delivered late", "503 not stored", "503 not stored"}
+			})},
+		{seed: 2, name: "an unknown outcome taken for not executed", wants: "the provider made 2 charges",
+			chargeError: func(err error) error {
+				var e *provider.Error
+				if errors.As(err, &e) && e.Kind == provider.Unknown {
+					return &provider.Error{Kind: provider.NotExecuted, Message: e.Message}
+				}
+				return err
+			}, mix: simOften(func(m *simMix) { m.only = []string{"dropped after"} })},
+		{seed: 2, name: "a new derived key at each attempt", wants: "with other parameters",
+			request: func(q provider.ChargeRequest, r *simRun) provider.ChargeRequest {
+				q.IdempotencyKey += fmt.Sprint(r.step)
+				return q
+			}, mix: simOften(func(m *simMix) { m.only = []string{"dropped before", "never delivered"} })},
+	}
+}
+
+// TestSimulationNoticesMissingGuards: a simulation that finds nothing looks like a product without faults.
+func TestSimulationNoticesMissingGuards(t *testing.T) {
+	t.Parallel()
+	for _, m := range simMutations(t) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			l := newSimLane(t)
+			if m.setup != "" {
+				if err := l.exec(m.setup); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			const bound = 80
+			for i := range uint64(bound + 1) {
+				var counts simCounts
+				seed := i
+				if i == 0 {
+					seed = m.seed
+				}
+				r := simulate(t, l, seed, m, &counts)
+				for _, f := range r.failures {
+					if strings.Contains(f, "the test's own") || strings.Contains(f, "come to rest") {
+						t.Fatal(f)
+					}
+					if strings.Contains(f, m.wants) {
+						t.Logf("seed %d, %v: %s", seed, time.Since(began).Round(time.Millisecond), f)
+						return
+					}
+				}
+			}
+			t.Errorf("%d seeds noticed nothing", bound)
+		})
+	}
+}

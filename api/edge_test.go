@@ -343,6 +343,11 @@ func TestARevokedAPIKeyLearnsNothingOfOthersRequests(t *testing.T) {
 			t.Errorf("got %s %v", a.Body, a.Header)
 		}
 	}
+	asked := e.asked
+	e.answers(nil, idemkeys.ErrUnavailable)
+	if wants(t, revoked.Charge("K", b0), 503, "unavailable", ""); e.asked != asked {
+		t.Error("the database was asked although it cannot be, and nothing is told")
+	}
 	e.answers(replayed, nil)
 	e.accountErr = errors.New("the database is away")
 	wants(t, e.Charge("K", b0), 503, "unavailable", "")

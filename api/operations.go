@@ -147,7 +147,7 @@ const pathParamMax = idemkeys.KeyMax
 func lastSegment(u *url.URL) (string, bool) {
 	path := u.EscapedPath()
 	s, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
-	return s, err == nil && s != "" && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+	return s, err == nil && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
 }
 
 // GetHealth tells that the process is alive.

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"paidonce/api"
 )
@@ -195,8 +197,13 @@ func TestABodyThatEndsEarlyIsNotARequest(t *testing.T) {
 	if e.creations() != 0 {
 		t.Error("the domain was asked")
 	}
+	// What will be refused anyway is not waited for.
+	res, err := raw(t, e, strings.Replace(head, "application/json", "text/xml", 1)+"Content-Length: 100\r\n\r\n")
+	if err != nil || res.StatusCode != 415 {
+		t.Errorf("got %v, %v", res, err)
+	}
 	// What is announced is not believed: neither waited for nor made room for.
-	res, err := raw(t, e, head+"Content-Length: 1099511627776\r\n\r\n"+b0)
+	res, err = raw(t, e, head+"Content-Length: 1099511627776\r\n\r\n"+b0)
 	if err != nil || res.StatusCode != 413 || !res.Close {
 		t.Errorf("got %v, %v", res, err)
 	}
@@ -208,6 +215,28 @@ func TestABodyThatEndsEarlyIsNotARequest(t *testing.T) {
 	res, err = raw(t, e, head+"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"+chunks.String()+"0\r\nX-Sum: 1\r\n\r\n")
 	if err != nil || res.StatusCode != 201 || res.ContentLength <= 0 {
 		t.Errorf("got %v, %v", res, err)
+	}
+}
+
+func TestABodyThatComesTooSlowlyIsNotWaitedFor(t *testing.T) {
+	e := newEdge(t)
+	limits := e.server.HTTP()
+	if limits.ReadHeaderTimeout == 0 || limits.ReadTimeout == 0 || limits.WriteTimeout == 0 || limits.IdleTimeout == 0 || limits.MaxHeaderBytes == 0 {
+		t.Errorf("something is unlimited: %+v", limits)
+	}
+	limits.ReadTimeout = 100 * time.Millisecond
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = limits
+	s.Start()
+	defer s.Close()
+	body, hold := io.Pipe()
+	defer func() { _ = hold.Close() }()
+	req := e.Request("POST", "/v1/charges", "", "Idempotency-Key", "K", "Content-Type", "application/json")
+	req.URL.Host, req.Body, req.ContentLength = strings.TrimPrefix(s.URL, "http://"), body, 100
+	a := e.Do(req)
+	wants(t, a, 408, "request_timeout", "")
+	if a.Error().Advice != "retry_same_key" || e.creations() != 0 {
+		t.Errorf("got %+v", a.Error())
 	}
 }
 

@@ -142,6 +142,7 @@ func TestListFilters(t *testing.T) {
 		"?created[lt]=9&created[lte]=3":         {Limit: 10, CreatedBefore: at(4)},
 		"?created[gte]=-9223372036854775808":    {Limit: 10, CreatedFrom: at(0)},
 		"?created[lte]=9223372036854775807":     {Limit: 10, CreatedBefore: at(253402300800)},
+		"?created[gt]=-5":                       {Limit: 10, CreatedFrom: at(0)},
 		"?created[lt]=-1":                       {Limit: 10, CreatedBefore: at(0)},
 	} {
 		a := e.Get("/v1/charges" + query)

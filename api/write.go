@@ -21,9 +21,6 @@ func writeBody(c echo.Context, status int, body []byte) {
 
 // writeProblem sends the error object.
 func writeProblem(c echo.Context, x *exchange, e *apiError) {
-	if c.Response().Committed {
-		return
-	}
 	h := c.Response().Header()
 	h["Stripe-Should-Retry"] = []string{e.shouldRetry()}
 	if e.retryAfter > 0 {

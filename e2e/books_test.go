@@ -88,7 +88,8 @@ func do(t testing.TB, c *apitest.Client, req *http.Request) (apitest.Answer, err
 	return a, lost.err
 }
 
-// lostAnswers puts an answer in the place of a connection that ended, which the client would take for a failure of the test.
+// lostAnswers puts an empty answer in the place of a connection that ended, or of a gateway's own word for that, either of which the client
+// would take for a failure of the test.
 type lostAnswers struct {
 	base http.RoundTripper
 	err  error
@@ -96,7 +97,7 @@ type lostAnswers struct {
 
 func (l *lostAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := l.base.RoundTrip(req)
-	if err == nil || strings.Contains(err.Error(), "openapi.yaml") {
+	if err == nil || (strings.Contains(err.Error(), "openapi.yaml") && !strings.Contains(err.Error(), "was answered 502")) {
 		return res, err
 	}
 	l.err = err

@@ -56,10 +56,12 @@ func (p *proxy) use(backends ...*proc) {
 	}
 }
 
-func (p *proxy) pick() string {
+// pick returns two instances to try, one after the other.
+func (p *proxy) pick() [2]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.backends[int(p.next.Add(1))%len(p.backends)]
+	n := int(p.next.Add(1))
+	return [2]string{p.backends[n%len(p.backends)], p.backends[(n+1)%len(p.backends)]}
 }
 
 type gateway struct {
@@ -72,10 +74,10 @@ func (g *gateway) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 2 {
-		var to *url.URL
-		if to, err = url.Parse(g.proxy.pick()); err != nil {
-			return nil, err
+	for _, instance := range g.proxy.pick() {
+		to, bad := url.Parse(instance)
+		if bad != nil {
+			return nil, bad
 		}
 		out := req.Clone(req.Context())
 		out.URL.Scheme, out.URL.Host = to.Scheme, to.Host

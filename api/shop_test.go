@@ -26,6 +26,7 @@ import (
 type shop struct {
 	*apitest.Client // account A
 	b               *apitest.Client
+	server          *api.Server
 	pool            *pgxpool.Pool
 	sim             *stripesim.Server
 	accounts        *accounts.Store
@@ -55,7 +56,7 @@ func newShop(t *testing.T) *shop {
 		StaleAfter: 90 * time.Second, ProviderTimeout: 2 * time.Second, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute,
 	}, log, map[string]idemkeys.Kind{charges.KindCreate: charges.Creation(psp, store, cfg)})
 	s := &shop{pool: pool, sim: sim, accounts: accounts.NewStore(pool)}
-	server, err := api.New(api.Config{
+	s.server, err = api.New(api.Config{
 		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: s.accounts, Log: log,
 		Ready: func(ctx context.Context) error { return db.Ready(ctx, pool) },
 	})
@@ -63,7 +64,7 @@ func newShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	edge := httptest.NewUnstartedServer(nil)
-	edge.Config = server.HTTP()
+	edge.Config = s.server.HTTP()
 	edge.Start()
 	t.Cleanup(func() { edge.Close(); engine.Drain() })
 	a := s.apiKey(t, "A")

@@ -33,12 +33,26 @@ type Provider interface {
 	ListCharges(ctx context.Context, from, to time.Time, each func(Charge) error) error
 	// GetCharge reads one charge by the provider's id. A charge that does not exist is nil, nil.
 	GetCharge(ctx context.Context, id string) (*Charge, error)
-	// Capture captures an authorised charge, wholly or in part.
+	// Capture captures an authorised charge, wholly or in part; through its intent when r.IntentID is set.
 	Capture(ctx context.Context, r CaptureRequest) (ChargeOutcome, error)
 	// Refund gives money of a captured charge back.
 	Refund(ctx context.Context, r RefundRequest) (RefundOutcome, error)
 	// FindRefund looks for the refund that an operation made, among the refunds of one charge.
 	FindRefund(ctx context.Context, l Lookup) ([]Refund, error)
+	// GetRefund reads one refund by the provider's id. A refund that does not exist is nil, nil.
+	GetRefund(ctx context.Context, id string) (*Refund, error)
+	// GetDispute reads one dispute by the provider's id. A dispute that does not exist is nil, nil.
+	GetDispute(ctx context.Context, id string) (*Dispute, error)
+	// CreateIntent creates an intent for a charge, unconfirmed, under r.IdempotencyKey. No money moves. returnURL is for providers
+	// that bind it to the intent; Stripe takes it with the confirmation.
+	CreateIntent(ctx context.Context, r ChargeRequest, returnURL string) (IntentOutcome, error)
+	// ConfirmIntent charges what an intent was created for.
+	ConfirmIntent(ctx context.Context, r ConfirmRequest) (IntentOutcome, error)
+	// GetIntent reads one intent with its latest charge, by the provider's id. The read is consistent, and an id never expires.
+	// An intent that does not exist is nil, nil.
+	GetIntent(ctx context.Context, id string) (*Intent, error)
+	// FindIntent looks for the intent that an operation made, as FindCharge does for charges.
+	FindIntent(ctx context.Context, l Lookup) ([]Intent, error)
 }
 
 // Tags name the operation and the installation that make a call. They travel as metadata.
@@ -71,6 +85,8 @@ type CaptureRequest struct {
 	Tags           Tags   `json:"tags"`
 	ChargeID       string `json:"charge_id"`
 	Amount         int64  `json:"amount"`
+	// IntentID is the intent that made the charge, if one did: such a charge can only be captured through it.
+	IntentID string `json:"intent_id,omitempty"`
 }
 
 // RefundRequest refunds Amount minor units of the provider's charge ChargeID.
@@ -86,7 +102,7 @@ type RefundRequest struct {
 // Lookup says which objects to look for.
 type Lookup struct {
 	Tags Tags
-	// ChargeID limits a refund look-up to the refunds of this charge; unused for charges.
+	// ChargeID limits a refund look-up to the refunds of this charge; unused for charges and intents.
 	ChargeID string
 	// The attempts lie between From and To; the adapter widens the window by its own allowance for clock differences.
 	From, To time.Time
@@ -95,6 +111,7 @@ type Lookup struct {
 // Charge is a charge as the provider has it.
 type Charge struct {
 	ID             string
+	IntentID       string // of the intent that made it; empty for a plain charge
 	Status         Status
 	Amount         int64 // minor units, as are the two below
 	AmountCaptured int64

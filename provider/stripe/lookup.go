@@ -23,25 +23,63 @@ const pageSize = 100
 
 // GetCharge reads one charge. Only Stripe's own "no such charge" is nil, nil.
 func (p *Provider) GetCharge(ctx context.Context, id string) (*provider.Charge, error) {
-	if id == "" {
-		return nil, noID()
-	}
 	var c wireCharge
-	res := p.get(ctx, "/v1/charges/"+url.PathEscape(id), nil, &c, oneObject)
+	if found, err := p.read(ctx, "/v1/charges/", id, nil, "a charge", &c); !found {
+		return nil, err
+	}
+	return p.charge(&c.chargeFields), nil
+}
+
+// GetRefund reads one refund. Only Stripe's own "no such refund" is nil, nil.
+func (p *Provider) GetRefund(ctx context.Context, id string) (*provider.Refund, error) {
+	var r wireRefund
+	if found, err := p.read(ctx, "/v1/refunds/", id, nil, "a refund", &r); !found {
+		return nil, err
+	}
+	return p.refund(&r.refundFields), nil
+}
+
+// GetDispute reads one dispute. Only Stripe's own "no such dispute" is nil, nil.
+func (p *Provider) GetDispute(ctx context.Context, id string) (*provider.Dispute, error) {
+	var d wireDispute
+	if found, err := p.read(ctx, "/v1/disputes/", id, nil, "a dispute", &d); !found {
+		return nil, err
+	}
+	return p.dispute(&d.disputeFields), nil
+}
+
+// single is an object that is read by its id.
+type single interface {
+	sdk.LastResponseSetter
+	whole() bool
+	name() string // its id
+}
+
+// read reads one object by its id; what is named with its article. It is there, it isn't by Stripe's own word, or nothing is known.
+func (p *Provider) read(ctx context.Context, path, id string, query *form.Values, what string, into single) (found bool, err error) {
+	if id == "" {
+		return false, noID(what)
+	}
+	res := p.get(ctx, path+url.PathEscape(id), query, into, oneObject)
 	refusal, failed := p.settle(res)
 	switch {
 	case failed != nil:
-		return nil, failed
-	case refusal != nil && res.status == http.StatusNotFound && refusal.Code == string(sdk.ErrorCodeResourceMissing) && !otherMode(refusal):
-		return nil, nil
+		return false, failed
+	case refusal != nil && p.missing(res, refusal):
+		return false, nil
 	case refusal != nil:
-		return nil, p.refusedRead(res, refusal)
-	case !c.whole():
-		return nil, p.unreadable(res, "a charge")
-	case c.ID != id:
-		return nil, p.contradiction(res, "asked for charge %s, got %s", id, c.ID)
+		return false, p.refusedRead(res, refusal)
+	case !into.whole():
+		return false, p.unreadable(res, what)
+	case into.name() != id:
+		return false, p.contradiction(res, "asked for %s with the id %s, got %s", what, id, into.name())
 	}
-	return p.charge(&c.chargeFields), nil
+	return true, nil
+}
+
+// missing tells Stripe's own "no such object", in a mode that our key is for, from a 404 of anything else.
+func (p *Provider) missing(res *result, r *provider.Refusal) bool {
+	return res.status == http.StatusNotFound && r.Code == string(sdk.ErrorCodeResourceMissing) && !otherMode(r)
 }
 
 // otherMode tells that the object exists, but in the mode that our key isn't for.
@@ -59,7 +97,7 @@ func (p *Provider) refusedRead(res *result, r *provider.Refusal) *provider.Error
 // FindRefund lists the refunds of l.ChargeID and gives every one that carries exactly l.Tags.
 func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provider.Refund, error) {
 	if l.ChargeID == "" {
-		return nil, noID()
+		return nil, noID("a charge")
 	}
 	if untagged(l.Tags) {
 		return nil, noTags()

@@ -68,8 +68,11 @@ func (p *Provider) noObject(res *result) (out provider.ChargeOutcome, over bool,
 // by tags; for the same reason a refusal with the code charge_already_captured may be about our own earlier attempt, when
 // Stripe has forgotten its key.
 func (p *Provider) Capture(ctx context.Context, r provider.CaptureRequest) (provider.ChargeOutcome, error) {
+	if r.IntentID != "" {
+		return p.captureIntent(ctx, r)
+	}
 	if r.ChargeID == "" {
-		return provider.ChargeOutcome{}, noID()
+		return provider.ChargeOutcome{}, noID("a charge")
 	}
 	body := &form.Values{}
 	body.Add("amount", strconv.FormatInt(r.Amount, 10))
@@ -93,7 +96,7 @@ func (p *Provider) Capture(ctx context.Context, r provider.CaptureRequest) (prov
 // webhook.
 func (p *Provider) Refund(ctx context.Context, r provider.RefundRequest) (provider.RefundOutcome, error) {
 	if r.ChargeID == "" {
-		return provider.RefundOutcome{}, noID()
+		return provider.RefundOutcome{}, noID("a charge")
 	}
 	body := &form.Values{}
 	body.Add("charge", r.ChargeID)
@@ -121,8 +124,8 @@ func (p *Provider) Refund(ctx context.Context, r provider.RefundRequest) (provid
 	return provider.RefundOutcome{Refund: p.refund(&w.refundFields), RequestID: p.requestID(res)}, nil
 }
 
-func noID() *provider.Error {
-	return &provider.Error{Kind: provider.Conflict, Message: "the charge has no id at the provider"}
+func noID(what string) *provider.Error {
+	return &provider.Error{Kind: provider.Conflict, Message: what + " can't be asked for without its id at the provider"}
 }
 
 // addMetadata adds our tags and the client's pairs. Stripe takes 50 in all, so of more than 48 the first in key order go

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// How many walks through the list of charges go on at once: Stripe allows some 25 to 100 reads a second in all.
+	// How many walks through a list go on at once: Stripe allows some 25 to 100 reads a second in all.
 	walksMax = 4
 	// Look-ups whose windows begin this close to each other share a walk: none is made to wait for many more pages than its own.
 	shareWithin = 15 * time.Minute
@@ -20,35 +20,44 @@ const (
 	walkLimit = 2 * time.Minute
 )
 
-// searches lets look-ups share walks through the list: whatever was asked for while the last walks went on is looked for in one. After an outage
-// thousands of operations look for their charges in the same hour, and each would walk through the same pages.
-type searches struct {
+// searches lets look-ups share walks through one list of Stripe's: whatever was asked for while the last walks went on is looked for in
+// one. After an outage thousands of operations look for their charges in the same hour, and each would walk through the same pages.
+type searches[F, T any] struct {
+	provider *Provider
+	path     string
+	look     func(*F) (id string, tags provider.Tags, whole bool)
+	hit      func(*F) *T
+
 	mu      sync.Mutex
-	waiting []*search
+	waiting []*search[T]
 	walks   int
 }
 
-type search struct {
+type search[T any] struct {
 	provider.Lookup
 	done chan struct{}
-	hits []provider.Charge
+	hits []T
 	err  error
 }
 
 // FindCharge lists the charges of the window and gives every one that carries exactly l.Tags, failed ones included. A zero
 // From or To leaves that side open. Anything but a complete walk through all pages, begun after this call, is an error.
 func (p *Provider) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
+	return p.charges.find(ctx, l)
+}
+
+func (q *searches[F, T]) find(ctx context.Context, l provider.Lookup) ([]T, error) {
 	if untagged(l.Tags) {
 		return nil, noTags()
 	}
-	s := &search{Lookup: l, done: make(chan struct{})}
-	p.searches.mu.Lock()
-	p.searches.waiting = append(p.searches.waiting, s)
-	if p.searches.walks < walksMax {
-		p.searches.walks++
-		go p.walkOn(context.WithoutCancel(ctx))
+	s := &search[T]{Lookup: l, done: make(chan struct{})}
+	q.mu.Lock()
+	q.waiting = append(q.waiting, s)
+	if q.walks < walksMax {
+		q.walks++
+		go q.walkOn(context.WithoutCancel(ctx))
 	}
-	p.searches.mu.Unlock()
+	q.mu.Unlock()
 	select {
 	case <-s.done:
 		return s.hits, s.err
@@ -58,18 +67,18 @@ func (p *Provider) FindCharge(ctx context.Context, l provider.Lookup) ([]provide
 }
 
 // walkOn makes walks until nobody waits for one.
-func (p *Provider) walkOn(ctx context.Context) {
+func (q *searches[F, T]) walkOn(ctx context.Context) {
 	for {
-		group := p.searches.take()
+		group := q.take()
 		if len(group) == 0 {
 			return
 		}
-		p.lookFor(ctx, group)
+		q.lookFor(ctx, group)
 	}
 }
 
 // take takes the look-up that has waited longest, and all that can share its walk.
-func (q *searches) take() (group []*search) {
+func (q *searches[F, T]) take() (group []*search[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
@@ -89,11 +98,11 @@ func (q *searches) take() (group []*search) {
 }
 
 // lookFor makes one walk for a group of look-ups.
-func (p *Provider) lookFor(ctx context.Context, group []*search) {
+func (q *searches[F, T]) lookFor(ctx context.Context, group []*search[T]) {
 	ctx, cancel := context.WithTimeout(ctx, walkLimit)
 	defer cancel()
 	from, to := group[0].From, group[0].To
-	wanted := make(map[provider.Tags][]*search, len(group))
+	wanted := make(map[provider.Tags][]*search[T], len(group))
 	for _, s := range group {
 		if s.From.Before(from) {
 			from = s.From
@@ -110,13 +119,14 @@ func (p *Provider) lookFor(ctx context.Context, group []*search) {
 	if !to.IsZero() {
 		query.Add("created[lte]", strconv.FormatInt(to.Add(allowance).Unix()+1, 10)) // up to the end of that second
 	}
-	err := walk(ctx, p, "/v1/charges", query, p.pages, func(c *chargeFields) (string, bool, error) {
-		if c.whole() {
-			for _, s := range wanted[c.Metadata.tags()] {
-				s.hits = append(s.hits, *p.charge(c))
+	err := walk(ctx, q.provider, q.path, query, q.provider.pages, func(f *F) (string, bool, error) {
+		id, tags, whole := q.look(f)
+		if whole {
+			for _, s := range wanted[tags] {
+				s.hits = append(s.hits, *q.hit(f))
 			}
 		}
-		return c.ID, c.whole(), nil
+		return id, whole, nil
 	})
 	for _, s := range group {
 		if err != nil {

@@ -64,7 +64,8 @@ type Provider struct {
 	pages   int
 	idle    interface{ CloseIdleConnections() }
 
-	searches searches
+	charges searches[chargeFields, provider.Charge]
+	intents searches[intentFields, provider.Intent]
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -86,6 +87,10 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("stripe: %w", errors.Join(problems...))
 	}
 	p := &Provider{key: cfg.APIKey, timeout: orElse(cfg.Timeout, defaultTimeout), pages: orElse(cfg.MaxPages, defaultPages)}
+	p.charges.provider, p.charges.path, p.charges.hit = p, "/v1/charges", p.charge
+	p.charges.look = func(c *chargeFields) (string, provider.Tags, bool) { return c.ID, c.Metadata.tags(), c.whole() }
+	p.intents.provider, p.intents.path, p.intents.hit = p, intentsPath, p.intent
+	p.intents.look = func(i *intentFields) (string, provider.Tags, bool) { return i.ID, i.Metadata.tags(), i.whole() }
 	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
 	p.idle = transport
 	p.backend = sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{

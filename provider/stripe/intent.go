@@ -1,0 +1,236 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	sdk "github.com/stripe/stripe-go/v76"
+	"github.com/stripe/stripe-go/v76/form"
+
+	"paidonce/provider"
+)
+
+const intentsPath = "/v1/payment_intents"
+
+// CreateIntent creates a payment intent that isn't confirmed, so that no money moves. The return URL isn't sent: Stripe takes it
+// only with the confirmation.
+func (p *Provider) CreateIntent(ctx context.Context, r provider.ChargeRequest, _ string) (provider.IntentOutcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout) // for both exchanges, when a customer pays
+	defer cancel()
+	method := "automatic"
+	if !r.Capture {
+		method = "manual"
+	}
+	body, failed := p.intentBody(ctx, r, method)
+	if failed != nil {
+		return provider.IntentOutcome{}, failed
+	}
+	var i wireIntent
+	res := p.post(ctx, intentsPath, r.IdempotencyKey, r.Tags, body, &i)
+	refusal, failed := p.settle(res)
+	switch {
+	case failed != nil:
+		return provider.IntentOutcome{}, failed
+	case refusal != nil:
+		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
+	case !i.whole():
+		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
+	case *i.Amount != r.Amount || i.Currency != strings.ToLower(r.Currency):
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s is over %d %s, asked for were %d %s",
+			i.ID, *i.Amount, i.Currency, r.Amount, r.Currency)
+	case *i.Livemode != r.Livemode:
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s has livemode %t", i.ID, *i.Livemode)
+	case i.Metadata.tags() != r.Tags:
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
+	case i.CaptureMethod != method:
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s has capture method %q, asked for was %s", i.ID, i.CaptureMethod, method)
+	case !i.idle() || i.LatestCharge.ID != "":
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s is new and is %s already", i.ID, i.Status)
+	}
+	return provider.IntentOutcome{Intent: p.intent(&i.intentFields), RequestID: p.requestID(res)}, nil
+}
+
+func (p *Provider) intentBody(ctx context.Context, r provider.ChargeRequest, method string) (*form.Values, *provider.Error) {
+	pays := r.Source
+	if r.Customer != "" {
+		var failed *provider.Error
+		if pays, failed = p.customerPays(ctx, r.Customer); failed != nil {
+			return nil, failed
+		}
+	}
+	body := &form.Values{}
+	body.Add("amount", strconv.FormatInt(r.Amount, 10))
+	body.Add("currency", r.Currency)
+	body.Add("capture_method", method)
+	body.Add("payment_method_types[]", "card")
+	if strings.HasPrefix(pays, "tok_") {
+		body.Add("payment_method_data[type]", "card")
+		body.Add("payment_method_data[card][token]", pays)
+		pays = ""
+	}
+	for _, f := range [...][2]string{
+		{"customer", r.Customer}, {"payment_method", pays}, {"description", r.Description}, {"receipt_email", r.ReceiptEmail},
+		{"statement_descriptor_suffix", r.StatementDescriptorSuffix},
+	} {
+		if f[1] != "" {
+			body.Add(f[0], f[1])
+		}
+	}
+	addMetadata(body, r.Tags, r.Metadata)
+	return body, nil
+}
+
+// customerPays gives what a customer pays with. A charge takes the customer's default source by itself; an intent that is confirmed
+// in a call of its own doesn't. Nothing, or no such customer, is left to Stripe to refuse in its own words. A read that fails has
+// executed nothing. Should the default change between two attempts while Stripe still has the first under its key, the second is
+// refused for its other parameters: the callers look for the intent before they send again.
+func (p *Provider) customerPays(ctx context.Context, id string) (string, *provider.Error) {
+	var c wireCustomer
+	res := p.get(ctx, "/v1/customers/"+url.PathEscape(id), nil, &c, oneObject)
+	refusal, failed := p.settle(res)
+	switch {
+	case failed == nil && refusal != nil && p.missing(res, refusal):
+		return "", nil
+	case failed == nil && refusal != nil:
+		failed = p.refusedRead(res, refusal)
+	case failed == nil && (c.ID != id || c.Object != "customer"):
+		failed = p.unreadable(res, "the customer")
+	}
+	if failed != nil {
+		failed.Kind, failed.ServerError = provider.NotExecuted, false
+		failed.Message = p.clean("the customer could not be read: " + failed.Message)
+		return "", failed
+	}
+	if c.DefaultSource != "" {
+		return c.DefaultSource, nil
+	}
+	return c.Invoices.DefaultMethod, nil
+}
+
+// ConfirmIntent charges what the intent was created for. A refusal because of the intent's state is only then an outcome when that
+// state is one in which no money moved: past its key's window Stripe would say the same about our own earlier confirmation.
+func (p *Provider) ConfirmIntent(ctx context.Context, r provider.ConfirmRequest) (provider.IntentOutcome, error) {
+	if r.IntentID == "" {
+		return provider.IntentOutcome{}, noID("an intent")
+	}
+	body := &form.Values{}
+	if r.ReturnURL != "" {
+		body.Add("return_url", r.ReturnURL)
+	}
+	expandCharge(body)
+	var i wireIntent
+	res := p.post(ctx, intentsPath+"/"+url.PathEscape(r.IntentID)+"/confirm", r.IdempotencyKey, r.Tags, body, &i)
+	refusal, failed := p.settle(res)
+	if refusal != nil {
+		refusal, failed = p.refusedIntent(res, r.IntentID, refusal)
+	}
+	switch {
+	case failed != nil:
+		return provider.IntentOutcome{}, failed
+	case refusal != nil:
+		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
+	case !i.whole():
+		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
+	case i.ID != r.IntentID:
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s was confirmed, asked for was %s", i.ID, r.IntentID)
+	case i.Metadata.tags() != r.Tags:
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
+	}
+	if c := i.LatestCharge.charge; c != nil && (*c.Amount != *i.Amount || c.Currency != i.Currency || *c.Livemode != *i.Livemode ||
+		c.Metadata.tags() != r.Tags || c.Intent != i.ID) {
+		return provider.IntentOutcome{}, p.contradiction(res, "charge %s over %d %s isn't that of intent %s over %d %s",
+			c.ID, *c.Amount, c.Currency, i.ID, *i.Amount, i.Currency)
+	}
+	return provider.IntentOutcome{Intent: p.intent(&i.intentFields), RequestID: p.requestID(res)}, nil
+}
+
+// refusedIntent decides what a refusal of a call about an intent says, by the intent that Stripe's error shows.
+func (p *Provider) refusedIntent(res *result, id string, r *provider.Refusal) (*provider.Refusal, *provider.Error) {
+	var e *sdk.Error
+	errors.As(res.err, &e) // settle has made r of it
+	shown := e.PaymentIntent
+	if r.Decline {
+		if r.ChargeID == "" && shown != nil && shown.ID == id && shown.LatestCharge != nil {
+			r.ChargeID = p.clean(shown.LatestCharge.ID)
+		}
+		return r, nil
+	}
+	if e.Code != sdk.ErrorCodePaymentIntentUnexpectedState {
+		return r, nil
+	}
+	if shown == nil || shown.ID != id || !(&intentFields{Status: string(shown.Status)}).idle() {
+		out := p.failure(res, provider.Unknown)
+		out.Code, out.Message = r.Code, r.Message
+		return nil, out
+	}
+	if last := shown.LastPaymentError; last != nil && shown.Status == sdk.PaymentIntentStatusRequiresPaymentMethod {
+		return p.failedAttempt(&wireFailure{
+			Type: string(last.Type), Code: string(last.Code), DeclineCode: string(last.DeclineCode), Message: last.Msg, Param: last.Param,
+			Charge: last.ChargeID,
+		}), nil
+	}
+	return r, nil
+}
+
+// captureIntent captures the charge of an intent, which Stripe does only through the intent. Of an intent that is captured already
+// it tells what Capture tells of such a charge, so that callers need to know one code.
+func (p *Provider) captureIntent(ctx context.Context, r provider.CaptureRequest) (provider.ChargeOutcome, error) {
+	body := &form.Values{}
+	body.Add("amount_to_capture", strconv.FormatInt(r.Amount, 10))
+	expandCharge(body)
+	var i wireIntent
+	res := p.post(ctx, intentsPath+"/"+url.PathEscape(r.IntentID)+"/capture", r.IdempotencyKey, r.Tags, body, &i)
+	out, over, err := p.noObject(res)
+	if out.Refusal != nil && out.Refusal.Code == string(sdk.ErrorCodePaymentIntentUnexpectedState) {
+		return p.notCapturable(res, r.IntentID, out)
+	}
+	if over {
+		return out, err
+	}
+	c := i.LatestCharge.charge
+	switch {
+	case !i.whole() || c == nil:
+		return provider.ChargeOutcome{}, p.unreadable(res, "a payment intent with its charge")
+	case i.ID != r.IntentID || c.Intent != r.IntentID || r.ChargeID != "" && c.ID != r.ChargeID:
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s of intent %s was captured, asked for was %s of %s",
+			c.ID, i.ID, r.ChargeID, r.IntentID)
+	case !c.Captured || c.AmountCaptured != r.Amount:
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has %d captured, asked for were %d", c.ID, c.AmountCaptured, r.Amount)
+	}
+	return provider.ChargeOutcome{Charge: p.charge(c), RequestID: p.requestID(res)}, nil
+}
+
+func (p *Provider) notCapturable(res *result, id string, out provider.ChargeOutcome) (provider.ChargeOutcome, error) {
+	var e *sdk.Error
+	errors.As(res.err, &e)
+	if e.PaymentIntent != nil && e.PaymentIntent.ID == id && e.PaymentIntent.Status == sdk.PaymentIntentStatusSucceeded {
+		out.Refusal.Code = string(sdk.ErrorCodeChargeAlreadyCaptured)
+		return out, nil
+	}
+	var failed *provider.Error
+	if out.Refusal, failed = p.refusedIntent(res, id, out.Refusal); failed != nil {
+		return provider.ChargeOutcome{}, failed
+	}
+	return out, nil
+}
+
+// GetIntent reads one intent with its latest charge. Only Stripe's own "no such payment_intent" is nil, nil.
+func (p *Provider) GetIntent(ctx context.Context, id string) (*provider.Intent, error) {
+	query := &form.Values{}
+	expandCharge(query)
+	var i wireIntent
+	if found, err := p.read(ctx, intentsPath+"/", id, query, "a payment intent", &i); !found {
+		return nil, err
+	}
+	return p.intent(&i.intentFields), nil
+}
+
+// FindIntent lists the intents of the window and gives every one that carries exactly l.Tags, whatever became of it.
+func (p *Provider) FindIntent(ctx context.Context, l provider.Lookup) ([]provider.Intent, error) {
+	return p.intents.find(ctx, l)
+}
+
+func expandCharge(v *form.Values) { v.Add("expand[]", "latest_charge") }

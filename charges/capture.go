@@ -128,6 +128,9 @@ func (p capturing) capture(ctx context.Context, op idemkeys.Operation) (idemkeys
 	switch {
 	case err != nil:
 		return idemkeys.Commit{}, unresolved(err)
+	case outcome.Refusal != nil && outcome.Refusal.Code == "charge_already_captured" && op.Reached:
+		// It may have been an earlier attempt of ours whose key the provider forgot: the charge itself tells, at the next attempt.
+		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "the provider says that the charge is captured already"}
 	case outcome.Refusal != nil:
 		return noted(p.refused(op, f, *outcome.Refusal), "sent"), nil
 	}

@@ -22,7 +22,8 @@ func (q *Queries) InstallationTag(ctx context.Context, db DBTX) (string, error) 
 }
 
 const keyAdvance = `-- name: KeyAdvance :execrows
-UPDATE idempotency_keys k SET recovery_point = $1, params = $2::bytea
+UPDATE idempotency_keys k SET recovery_point = $1, params = $2::bytea,
+    first_attempt_at = clock_timestamp(), server_errors = 0, lookup_misses = 0, first_miss_at = NULL
 WHERE k.account_id = $3 AND k.key = $4 AND k.operation_id = $5
     AND k.lease_token = $6::text AND k.recovery_point = $7 AND k.finished_at IS NULL
 `
@@ -37,7 +38,7 @@ type KeyAdvanceParams struct {
 	RecoveryPoint string
 }
 
-// Moves an operation to its next recovery point under its fence; the lease stays.
+// Moves an operation to its next recovery point under its fence; the lease stays. What is counted is counted for each step: its window, errors, misses.
 func (q *Queries) KeyAdvance(ctx context.Context, db DBTX, arg KeyAdvanceParams) (int64, error) {
 	result, err := db.Exec(ctx, keyAdvance,
 		arg.NextPoint,

@@ -199,6 +199,34 @@ type Outbox struct {
 	CreatedAt time.Time
 }
 
+// Events from the provider: stored as they came, by the provider's id, then processed from here. A replay is a row that is due again.
+type ProviderEvent struct {
+	// The provider's event id: a second delivery meets it and changes nothing.
+	ID string
+	// The provider's type, such as charge.succeeded.
+	Type string
+	// The provider's id of the object it speaks of. Its state is always asked for, never taken from the payload.
+	ObjectID string
+	// false: test money.
+	Livemode bool
+	// The raw bytes whose signature was verified.
+	Payload []byte
+	// When it first came.
+	ReceivedAt time.Time
+	// When its effect was written, in the same transaction.
+	ProcessedAt *time.Time
+	// What came of it.
+	Result *string
+	// How many times it was tried.
+	Attempts int32
+	// When it is due; a worker that takes it moves it into the future, which is its lease.
+	NextRunAt *time.Time
+	// Why the latest try failed; cleaned text.
+	LastError *string
+	// Set when it failed too often: it waits for `paidonce inbox replay`.
+	ParkedAt *time.Time
+}
+
 // Refunds. Inserted pending with the claim, when their amount is reserved on the charge; settled with the stored answer.
 type Refund struct {
 	// re_ and a ULID.

@@ -62,6 +62,48 @@ func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureP
 	return i, err
 }
 
+const chargeChange = `-- name: ChargeChange :exec
+UPDATE charges SET status = $1, captured = $2, amount_captured = $3, amount_refunded = $4, disputed = $5
+WHERE id = $6
+`
+
+type ChargeChangeParams struct {
+	Status         string
+	Captured       bool
+	AmountCaptured int64
+	AmountRefunded int64
+	Disputed       bool
+	ID             string
+}
+
+// What the provider told of a settled charge; the row is locked by ChargeOfOperationLock.
+func (q *Queries) ChargeChange(ctx context.Context, db DBTX, arg ChargeChangeParams) error {
+	_, err := db.Exec(ctx, chargeChange,
+		arg.Status,
+		arg.Captured,
+		arg.AmountCaptured,
+		arg.AmountRefunded,
+		arg.Disputed,
+		arg.ID,
+	)
+	return err
+}
+
+const chargeGiveBack = `-- name: ChargeGiveBack :exec
+UPDATE charges SET amount_refunded = amount_refunded - $1::bigint WHERE id = $2
+`
+
+type ChargeGiveBackParams struct {
+	Amount int64
+	ID     string
+}
+
+// A refund that had counted failed after all.
+func (q *Queries) ChargeGiveBack(ctx context.Context, db DBTX, arg ChargeGiveBackParams) error {
+	_, err := db.Exec(ctx, chargeGiveBack, arg.Amount, arg.ID)
+	return err
+}
+
 const chargeLock = `-- name: ChargeLock :one
 
 SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id FROM charges WHERE account_id = $1 AND id = $2 FOR UPDATE
@@ -76,6 +118,44 @@ type ChargeLockParams struct {
 // first and the charge second, so that two of them never wait for each other in a circle.
 func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams) (Charge, error) {
 	row := db.QueryRow(ctx, chargeLock, arg.AccountID, arg.ID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+	)
+	return i, err
+}
+
+const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id FROM charges WHERE operation_id = $1 FOR UPDATE
+`
+
+func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
+	row := db.QueryRow(ctx, chargeOfOperationLock, operationID)
 	var i Charge
 	err := row.Scan(
 		&i.ID,
@@ -243,6 +323,21 @@ func (q *Queries) OutboxAdd(ctx context.Context, db DBTX, arg OutboxAddParams) e
 		arg.ObjectID,
 		arg.Payload,
 	)
+	return err
+}
+
+const refundChange = `-- name: RefundChange :exec
+UPDATE refunds SET status = $1, failure_reason = $2 WHERE id = $3
+`
+
+type RefundChangeParams struct {
+	Status        string
+	FailureReason *string
+	ID            string
+}
+
+func (q *Queries) RefundChange(ctx context.Context, db DBTX, arg RefundChangeParams) error {
+	_, err := db.Exec(ctx, refundChange, arg.Status, arg.FailureReason, arg.ID)
 	return err
 }
 
@@ -426,6 +521,49 @@ func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListB
 		return nil, err
 	}
 	return items, nil
+}
+
+const refundLock = `-- name: RefundLock :one
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at FROM refunds WHERE id = $1 FOR UPDATE
+`
+
+func (q *Queries) RefundLock(ctx context.Context, db DBTX, id string) (Refund, error) {
+	row := db.QueryRow(ctx, refundLock, id)
+	var i Refund
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.ChargeID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.Currency,
+		&i.Reason,
+		&i.Metadata,
+		&i.FailureReason,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+	)
+	return i, err
+}
+
+const refundOfOperation = `-- name: RefundOfOperation :one
+SELECT id, account_id, charge_id FROM refunds WHERE operation_id = $1
+`
+
+type RefundOfOperationRow struct {
+	ID        string
+	AccountID string
+	ChargeID  string
+}
+
+func (q *Queries) RefundOfOperation(ctx context.Context, db DBTX, operationID string) (RefundOfOperationRow, error) {
+	row := db.QueryRow(ctx, refundOfOperation, operationID)
+	var i RefundOfOperationRow
+	err := row.Scan(&i.ID, &i.AccountID, &i.ChargeID)
+	return i, err
 }
 
 const refundSettle = `-- name: RefundSettle :execrows

@@ -58,6 +58,10 @@ func NewEngine(pool db.Pool, cfg Config, log *slog.Logger, kinds map[string]Kind
 	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters()}
 }
 
+// EndWaits answers callers that wait for somebody else's work, who would keep a process for as long as they like: they hear that the key is
+// in use, and find its answer at another process. Work of this process goes on.
+func (e *Engine) EndWaits() { e.waiters.end() }
+
 // Drain stops new operations from beginning and returns when those that run have ended.
 func (e *Engine) Drain() {
 	e.mu.Lock()

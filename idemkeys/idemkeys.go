@@ -98,6 +98,7 @@ type Commit struct {
 	Next   Point
 	Status Status // Completed or Failed when Next is Finished
 	Answer *Answer
+	Params []byte // at a further point: what is frozen from there on; nil keeps what was
 	Write  Write
 	Note   string // how the outcome was learnt, for the operation's log; may be empty
 
@@ -145,6 +146,7 @@ type Resolution struct {
 	Reason     string
 	By         string // who says so
 	Adopt      bool   // an audit found it; the log says adopted instead of resolved
+	News       bool   // not a person's word but the provider's own news; the log says settled
 }
 
 // Unresolved is what a phase knows when it knows no outcome.

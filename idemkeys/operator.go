@@ -198,7 +198,11 @@ func (e *Engine) Resolve(ctx context.Context, operationID string, r Resolution) 
 	if !known || kind.Resolve == nil {
 		return Answer{}, fmt.Errorf("operations of kind %q cannot be resolved by this binary", k.IdempotencyKey.Kind)
 	}
-	op, won, err := e.takeOver(ctx, k, operator(r.By), true)
+	actor := operator(r.By)
+	if r.News {
+		actor = "provider"
+	}
+	op, won, err := e.takeOver(ctx, k, actor, true)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -211,8 +215,11 @@ func (e *Engine) Resolve(ctx context.Context, operationID string, r Resolution) 
 		return Answer{}, err
 	}
 	c.Log = &LogEntry{Event: "resolved", Actor: op.Actor, Detail: bounded(r.Reason)}
-	if r.Adopt {
+	switch {
+	case r.Adopt:
 		c.Log.Event = "adopted"
+	case r.News:
+		c.Log.Event = "settled"
 	}
 	won, err = execute(ctx, op, c)
 	switch {

@@ -180,7 +180,7 @@ func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
 		if c.Next == Finished {
 			return Result{Answer: *c.Answer, OperationID: op.ID, OriginalRequest: op.RequestID, Status: c.Status}, nil
 		}
-		op.Point = c.Next
+		op = op.at(c)
 	}
 	return e.park(ctx, op, Unresolved{Reason: "its phases go in a circle"})
 }

@@ -17,8 +17,11 @@ type scopedKey struct{ account, key string }
 
 // waiters lets requests of this process wait for an operation of this process without asking the database.
 type waiters struct {
-	mu sync.Mutex
-	m  map[scopedKey]*room
+	over chan struct{} // closed when nobody shall wait any more
+
+	mu    sync.Mutex
+	m     map[scopedKey]*room
+	ended bool
 }
 
 // room is where those wait who want to know of one key.
@@ -27,7 +30,17 @@ type room struct {
 	people  int
 }
 
-func newWaiters() waiters { return waiters{m: map[scopedKey]*room{}} }
+func newWaiters() waiters { return waiters{over: make(chan struct{}), m: map[scopedKey]*room{}} }
+
+// end lets everybody go, now and from now on.
+func (w *waiters) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.ended = true
+		close(w.over)
+	}
+}
 
 func (w *waiters) join(k scopedKey) *room {
 	w.mu.Lock()
@@ -59,7 +72,7 @@ func (w *waiters) wake(k scopedKey) {
 	}
 }
 
-// pause waits until the key changes, it is time to look, or until is reached. It reports whether there was any time left.
+// pause waits until the key changes, it is time to look, or until is reached. It reports whether there is reason to look again.
 func (w *waiters) pause(ctx context.Context, k scopedKey, look time.Duration, until time.Time) bool {
 	left := time.Until(until)
 	if left <= 0 {
@@ -72,6 +85,8 @@ func (w *waiters) pause(ctx context.Context, k scopedKey, look time.Duration, un
 	select {
 	case <-r.changed:
 	case <-timer.C:
+	case <-w.over:
+		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -66,6 +66,7 @@ func newWorld(t *testing.T) *world {
 // instance is one process of the product, without its network.
 type instance struct {
 	engine *idemkeys.Engine
+	store  *charges.Store
 	create *charges.Service
 }
 
@@ -84,7 +85,7 @@ func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 		charges.KindCapture: charges.Capturing(psp, store),
 		charges.KindRefund:  charges.Refunding(psp, store, cfg),
 	})
-	return instance{engine: e, create: charges.NewService(store, e, cfg)}
+	return instance{engine: e, store: store, create: charges.NewService(store, e, cfg)}
 }
 
 func (w *world) request(key string) idemkeys.Request {

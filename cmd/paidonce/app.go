@@ -11,6 +11,7 @@ import (
 	"paidonce/charges"
 	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/inbox"
 	"paidonce/metrics"
 	"paidonce/provider"
 	"paidonce/provider/stripe"
@@ -27,6 +28,7 @@ type app struct {
 	engine       *idemkeys.Engine
 	chargeStore  *charges.Store
 	charges      *charges.Service
+	inbox        *inbox.Inbox
 	metrics      *metrics.Metrics
 }
 
@@ -67,8 +69,12 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
 	})
 	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, StaleAfter: cfg.StaleAfter})
+	learner := charges.NewLearner(store, engine, psp, chargesConfig)
+	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
+		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
+	}})
 	return &app{
-		cfg: cfg, metrics: measured, log: log, pool: pool, installation: installation, provider: psp,
+		inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, installation: installation, provider: psp,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil
 }

@@ -29,6 +29,8 @@ type config struct {
 
 	StripeAPIKey  string `env:"STRIPE_API_KEY"`
 	StripeAPIBase string `env:"STRIPE_API_BASE"       envDefault:"https://api.stripe.com"`
+	// Any of them may have signed a delivery, so that one can be replaced without a gap.
+	StripeWebhookSecrets []string `env:"STRIPE_WEBHOOK_SECRET" envSeparator:","`
 
 	Listen            string        `env:"PAIDONCE_LISTEN"              envDefault:"127.0.0.1:8080"`
 	Workers           string        `env:"PAIDONCE_WORKERS"             envDefault:"relay,inbox"`

@@ -111,6 +111,7 @@ func (a *app) startWorkers(ctx context.Context) (stop func()) {
 	var running sync.WaitGroup
 	for name, work := range map[string]func(){
 		"reconcile": func() { recovery.Work(ctx, a.engine, reconcileEvery, a.log, a.metrics.Passed) },
+		"inbox":     func() { a.inbox.Work(ctx) },
 		"sweep":     func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
 	} {
 		if slices.Contains(a.cfg.workers, name) {

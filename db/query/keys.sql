@@ -167,8 +167,9 @@ WITH won AS (
 SELECT won.operation_id FROM won;
 
 -- name: KeyAdvance :execrows
--- Moves an operation to its next recovery point under its fence; the lease stays.
-UPDATE idempotency_keys k SET recovery_point = @next_point, params = @params::bytea
+-- Moves an operation to its next recovery point under its fence; the lease stays. What is counted is counted for each step: its window, errors, misses.
+UPDATE idempotency_keys k SET recovery_point = @next_point, params = @params::bytea,
+    first_attempt_at = clock_timestamp(), server_errors = 0, lookup_misses = 0, first_miss_at = NULL
 WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
     AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL;
 

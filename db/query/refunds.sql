@@ -63,3 +63,24 @@ LIMIT @most::integer;
 -- name: OutboxAdd :exec
 INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
 VALUES (@event_id, @account_id, @type, @operation_id, @object_id, @payload);
+
+-- name: ChargeOfOperationLock :one
+SELECT * FROM charges WHERE operation_id = @operation_id FOR UPDATE;
+
+-- name: ChargeChange :exec
+-- What the provider told of a settled charge; the row is locked by ChargeOfOperationLock.
+UPDATE charges SET status = @status, captured = @captured, amount_captured = @amount_captured, amount_refunded = @amount_refunded, disputed = @disputed
+WHERE id = @id;
+
+-- name: RefundOfOperation :one
+SELECT id, account_id, charge_id FROM refunds WHERE operation_id = @operation_id;
+
+-- name: RefundLock :one
+SELECT * FROM refunds WHERE id = @id FOR UPDATE;
+
+-- name: RefundChange :exec
+UPDATE refunds SET status = @status, failure_reason = sqlc.narg(failure_reason) WHERE id = @id;
+
+-- name: ChargeGiveBack :exec
+-- A refund that had counted failed after all.
+UPDATE charges SET amount_refunded = amount_refunded - @amount::bigint WHERE id = @id;

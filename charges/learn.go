@@ -1,0 +1,295 @@
+package charges
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// News is an event of the provider. Only where to look is taken from it; what is true is asked for.
+type News struct {
+	ID       string
+	Type     string
+	ObjectID string
+	Livemode bool
+}
+
+// Mark writes what came of the news in the transaction of its effect; false: somebody else did so meanwhile, and nothing must be written.
+type Mark func(ctx context.Context, tx db.DBTX, result string) (bool, error)
+
+// Learner lets charges and refunds learn from the provider's events.
+type Learner struct {
+	store    *Store
+	engine   *idemkeys.Engine
+	provider provider.Provider
+	cfg      Config
+}
+
+// NewLearner returns a learner over the same store, engine and provider as the drivers.
+func NewLearner(s *Store, e *idemkeys.Engine, p provider.Provider, cfg Config) *Learner {
+	return &Learner{store: s, engine: e, provider: p, cfg: cfg}
+}
+
+// Learn does what the news asks for. An operation of ours that is still open is settled through the same fence as by any driver; what changed later (a
+// dispute, a refund that failed) moves our state forward, with an event. State comes from an authenticated read, so order and repetition do not matter. An error
+// means: later again.
+func (l *Learner) Learn(ctx context.Context, n News, mark Mark) error {
+	if n.Livemode != l.cfg.Livemode {
+		return l.note(ctx, mark, "of the other mode: left alone")
+	}
+	switch {
+	case strings.HasPrefix(n.Type, "charge.dispute."):
+		return l.dispute(ctx, n, mark)
+	case strings.HasPrefix(n.Type, "refund."), n.Type == "charge.refund.updated":
+		return l.refund(ctx, n, mark)
+	case strings.HasPrefix(n.Type, "charge."):
+		return l.charge(ctx, n, mark)
+	}
+	return l.note(ctx, mark, "of a type that changes nothing here")
+}
+
+// note marks the news without an effect.
+func (l *Learner) note(ctx context.Context, mark Mark, result string) error {
+	return db.Tx(ctx, l.store.pool, func(ctx context.Context, tx db.DBTX) error {
+		_, err := mark(ctx, tx, result)
+		return err
+	})
+}
+
+func (l *Learner) charge(ctx context.Context, n News, mark Mark) error {
+	got, err := l.provider.GetCharge(ctx, n.ObjectID)
+	switch {
+	case err != nil:
+		return err
+	case got == nil:
+		return l.note(ctx, mark, "the provider has no such charge")
+	case got.Tags.Installation != l.cfg.Installation:
+		return l.note(ctx, mark, "not of this installation")
+	}
+	if err := l.settle(ctx, got.Tags.Operation, got.ID, got.Status == provider.Succeeded); err != nil {
+		return err
+	}
+	return l.changeCharge(ctx, n, got, nil, mark)
+}
+
+// settle lets an operation of ours that is still open end by what the provider has. One that somebody works on ends by itself: later again.
+func (l *Learner) settle(ctx context.Context, operationID, providerID string, succeeded bool) error {
+	if !succeeded { // a failed or pending one says nothing final of an operation that may be tried again under its key
+		return nil
+	}
+	_, err := l.engine.Resolve(ctx, operationID, idemkeys.Resolution{Succeeded: true, ProviderID: providerID, News: true, Reason: "an event of the provider"})
+	switch {
+	case errors.Is(err, idemkeys.ErrFinished), errors.Is(err, idemkeys.ErrNoOperation):
+		return nil
+	}
+	return err
+}
+
+// changeCharge moves a settled charge forward to what the provider has: disputed, refunded elsewhere. disputed nil: as the charge itself says.
+func (l *Learner) changeCharge(ctx context.Context, n News, got *provider.Charge, disputed *bool, mark Mark) error {
+	return db.Tx(ctx, l.store.pool, func(ctx context.Context, tx db.DBTX) error {
+		row, err := l.store.queries.ChargeOfOperationLock(ctx, tx, got.Tags.Operation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			_, err := mark(ctx, tx, "an orphan: the operation "+got.Tags.Operation+" is not known here; `paidonce audit` tells more")
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		was := row
+		switch {
+		case row.Status == string(provider.Pending) && row.ProviderID == nil:
+			return db.Final(fmt.Errorf("the operation %s has no outcome yet", row.OperationID))
+		case row.Amount != got.Amount || row.Currency != got.Currency:
+			return db.Final(fmt.Errorf("the provider's charge %s is of %d %s, ours of %d %s", got.ID, got.Amount, got.Currency, row.Amount, row.Currency))
+		case row.ProviderID == nil || *row.ProviderID != got.ID:
+			_, err := mark(ctx, tx, "another charge of the same operation than the one we know; `paidonce audit` tells more")
+			return err
+		}
+		row.Disputed = got.Disputed
+		if disputed != nil {
+			row.Disputed = *disputed
+		}
+		if row.Status == string(provider.Pending) && got.Status != provider.Pending { // the provider itself said pending at first
+			row.Status = string(got.Status)
+			row.Captured = got.Captured && got.Status == provider.Succeeded
+			if row.Captured {
+				row.AmountCaptured = got.AmountCaptured
+			}
+		}
+		if got.Captured && !row.Captured && row.Status == string(provider.Succeeded) && row.CaptureOperationID == nil { // captured elsewhere
+			row.Captured, row.AmountCaptured = true, got.AmountCaptured
+		}
+		if got.AmountRefunded > row.AmountRefunded+row.AmountRefundPending && got.AmountRefunded <= row.AmountCaptured { // refunded elsewhere
+			row.AmountRefunded = got.AmountRefunded - row.AmountRefundPending
+		}
+		return l.writeChange(ctx, tx, n, was, row, mark)
+	})
+}
+
+// writeChange writes what changed, with one event for each change.
+func (l *Learner) writeChange(ctx context.Context, tx db.DBTX, n News, was, now db.Charge, mark Mark) error {
+	var events []string
+	for kind, changed := range map[string]bool{
+		"charge." + now.Status: now.Status != was.Status, "charge.captured": now.Captured && !was.Captured && was.Status == now.Status,
+		"charge.refunded":        now.AmountRefunded > was.AmountRefunded,
+		"charge.dispute.created": now.Disputed && !was.Disputed, "charge.dispute.closed": !now.Disputed && was.Disputed,
+	} {
+		if changed {
+			events = append(events, kind)
+		}
+	}
+	result := "nothing new"
+	if len(events) > 0 {
+		result = strings.Join(events, ", ")
+	}
+	if ok, err := mark(ctx, tx, result); err != nil || !ok || len(events) == 0 {
+		return err
+	}
+	err := l.store.queries.ChargeChange(ctx, tx, db.ChargeChangeParams{
+		ID: now.ID, Status: now.Status, Captured: now.Captured, AmountCaptured: now.AmountCaptured, AmountRefunded: now.AmountRefunded, Disputed: now.Disputed,
+	})
+	if err != nil {
+		return err
+	}
+	charge, err := fromRow(now)
+	if err != nil {
+		return db.Final(err)
+	}
+	for _, kind := range events {
+		if err := l.tell(ctx, tx, n, now.AccountID, kind, charge.ID, charge, charge.Livemode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell writes an event that news made true: one of a type for each piece of news.
+func (l *Learner) tell(ctx context.Context, tx db.DBTX, n News, account, kind, objectID string, object any, livemode bool) error {
+	id := db.NewID("evt")
+	return l.store.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
+		EventID: id, AccountID: account, Type: kind, OperationID: n.ID, ObjectID: objectID,
+		Payload: renderEvent(id, kind, time.Now(), object, livemode), //tidy:clock shown to people, nothing is decided by it
+	})
+}
+
+func (l *Learner) dispute(ctx context.Context, n News, mark Mark) error {
+	d, err := l.provider.GetDispute(ctx, n.ObjectID)
+	switch {
+	case err != nil:
+		return err
+	case d == nil:
+		return l.note(ctx, mark, "the provider has no such dispute")
+	}
+	got, err := l.provider.GetCharge(ctx, d.ChargeID)
+	switch {
+	case err != nil:
+		return err
+	case got == nil || got.Tags.Installation != l.cfg.Installation:
+		return l.note(ctx, mark, "not of this installation")
+	}
+	if err := l.settle(ctx, got.Tags.Operation, got.ID, got.Status == provider.Succeeded); err != nil {
+		return err
+	}
+	// A charge stays marked as disputed at the provider for ever; whether its money is contested now, only the dispute tells.
+	open := d.Status != "won" && d.Status != "warning_closed"
+	return l.changeCharge(ctx, n, got, &open, mark)
+}
+
+func (l *Learner) refund(ctx context.Context, n News, mark Mark) error {
+	got, err := l.provider.GetRefund(ctx, n.ObjectID)
+	switch {
+	case err != nil:
+		return err
+	case got == nil:
+		return l.note(ctx, mark, "the provider has no such refund")
+	case got.Tags.Installation == l.cfg.Installation:
+		if err := l.settle(ctx, got.Tags.Operation, got.ID, moneyMoves(string(got.Status))); err != nil {
+			return err
+		}
+		return l.changeRefund(ctx, n, got, mark)
+	}
+	// Not made by us; it may still be a refund of a charge of ours.
+	charge, err := l.provider.GetCharge(ctx, got.ChargeID)
+	switch {
+	case err != nil:
+		return err
+	case charge == nil || charge.Tags.Installation != l.cfg.Installation:
+		return l.note(ctx, mark, "not of this installation")
+	}
+	return l.changeCharge(ctx, n, charge, nil, mark)
+}
+
+// changeRefund moves a settled refund forward. One that fails after all gives its amount back to the charge.
+func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund, mark Mark) error {
+	return db.Tx(ctx, l.store.pool, func(ctx context.Context, tx db.DBTX) error {
+		at, err := l.store.queries.RefundOfOperation(ctx, tx, got.Tags.Operation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			_, err := mark(ctx, tx, "an orphan: the operation "+got.Tags.Operation+" is not known here; `paidonce audit` tells more")
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		// The charge first, as everywhere.
+		charge, err := l.store.queries.ChargeLock(ctx, tx, db.ChargeLockParams{AccountID: at.AccountID, ID: at.ChargeID})
+		if err != nil {
+			return err
+		}
+		row, err := l.store.queries.RefundLock(ctx, tx, at.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case row.ProviderID == nil && row.Status == string(provider.Pending):
+			return db.Final(fmt.Errorf("the operation %s has no outcome yet", row.OperationID))
+		case row.ProviderID == nil || *row.ProviderID != got.ID:
+			_, err := mark(ctx, tx, "another refund of the same operation than the one we know; `paidonce audit` tells more")
+			return err
+		case !forward(row.Status, string(got.Status)):
+			_, err := mark(ctx, tx, "nothing new")
+			return err
+		}
+		if ok, err := mark(ctx, tx, "refund "+string(got.Status)); err != nil || !ok {
+			return err
+		}
+		return l.writeRefundChange(ctx, tx, n, charge, row, got)
+	})
+}
+
+// forward: a refund goes from pending to an end, and from succeeded it can still fail. It never comes back from a failure.
+func forward(was, now string) bool {
+	return was != now && moneyMoves(was) && (was != string(provider.Succeeded) || !moneyMoves(now))
+}
+
+func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund) error {
+	row.Status, row.FailureReason = string(got.Status), orNil(got.FailureReason)
+	if err := l.store.queries.RefundChange(ctx, tx, db.RefundChangeParams{ID: row.ID, Status: row.Status, FailureReason: row.FailureReason}); err != nil {
+		return err
+	}
+	refund, err := refundFromRow(row)
+	if err != nil {
+		return db.Final(err)
+	}
+	kinds := []string{"refund.updated"}
+	if !moneyMoves(row.Status) {
+		kinds = append(kinds, "refund.failed")
+		if err := l.store.queries.ChargeGiveBack(ctx, tx, db.ChargeGiveBackParams{Amount: row.Amount, ID: row.ChargeID}); err != nil {
+			return err
+		}
+	}
+	for _, kind := range kinds {
+		if err := l.tell(ctx, tx, n, row.AccountID, kind, refund.ID, refund, charge.Livemode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

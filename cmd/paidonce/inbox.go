@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/inbox"
+)
+
+func newInboxCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "inbox",
+		Short: "Events from the provider: list, show, replay",
+		Long: `Every event that the provider delivered is kept as it came, and processed from there. After a bug of ours is mended, replay
+makes stored events due again: effects that took place are not repeated.`,
+		Example: "  paidonce inbox list\n  paidonce inbox show evt_3M…\n  paidonce inbox replay --since 24h --type charge.succeeded",
+	}
+	c.AddCommand(newInboxListCommand(), newInboxShowCommand(), newInboxReplayCommand())
+	return c
+}
+
+func withInbox(cmd *cobra.Command, use func(context.Context, *inbox.Inbox, time.Time) error) error {
+	return withOperations(cmd, func(ctx context.Context, a *app) error {
+		now, err := a.engine.Now(ctx)
+		if err != nil {
+			return err
+		}
+		return use(ctx, a.inbox, now)
+	})
+}
+
+type inboxJSON struct {
+	ID          string  `json:"id"`
+	Type        string  `json:"type"`
+	Object      string  `json:"object"`
+	ReceivedAt  string  `json:"received_at"`
+	ProcessedAt *string `json:"processed_at"`
+	Result      string  `json:"result"`
+	Attempts    int     `json:"attempts"`
+	NextRunAt   *string `json:"next_run_at"`
+	ParkedAt    *string `json:"parked_at"`
+	LastError   string  `json:"last_error"`
+	Payload     string  `json:"payload,omitempty"`
+}
+
+func inboxToJSON(e inbox.Info) inboxJSON {
+	return inboxJSON{
+		ID: e.ID, Type: e.Type, Object: e.ObjectID, ReceivedAt: rfc3339(e.ReceivedAt), ProcessedAt: rfc3339Ptr(e.ProcessedAt), Result: e.Result,
+		Attempts: e.Attempts, NextRunAt: rfc3339Ptr(e.NextRunAt), ParkedAt: rfc3339Ptr(e.ParkedAt), LastError: e.LastError, Payload: string(e.Payload),
+	}
+}
+
+func inboxState(e inbox.Info) string {
+	switch {
+	case e.ProcessedAt != nil:
+		return e.Result
+	case e.ParkedAt != nil:
+		return "parked: " + e.LastError
+	case e.Attempts > 0:
+		return "tried: " + e.LastError
+	}
+	return "new"
+}
+
+func newInboxListCommand() *cobra.Command {
+	var since, typ string
+	var unprocessed, asJSON bool
+	var limit int
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List events, the newest first",
+		Example: "  paidonce inbox list --unprocessed\n  paidonce inbox list --since 2h --type charge.succeeded --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > opsListMax {
+				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			}
+			return withInbox(cmd, func(ctx context.Context, i *inbox.Inbox, now time.Time) error {
+				from, err := parseSince(since, now)
+				if err != nil {
+					return usageError{err}
+				}
+				list, err := i.List(ctx, inbox.Filter{Since: from, Type: typ, Unprocessed: unprocessed, Most: limit})
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					rows := make([]inboxJSON, 0, len(list))
+					for _, e := range list {
+						rows = append(rows, inboxToJSON(e))
+					}
+					return writeJSON(cmd.OutOrStdout(), rows)
+				}
+				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "EVENT\tTYPE\tOBJECT\tRECEIVED\tATTEMPTS\tSTATE")
+				for _, e := range list {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e))
+				}
+				return w.Flush()
+			})
+		},
+	}
+	c.Flags().StringVar(&since, "since", "24h", "received since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
+	c.Flags().StringVar(&typ, "type", "", "only of this type")
+	c.Flags().BoolVar(&unprocessed, "unprocessed", false, "only those that are not processed yet")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
+	return c
+}
+
+func newInboxShowCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "show EVENT",
+		Short:   "Show an event and the bytes that were delivered",
+		Example: "  paidonce inbox show evt_3M…",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withInbox(cmd, func(ctx context.Context, i *inbox.Inbox, _ time.Time) error {
+				e, err := i.Get(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), inboxToJSON(e))
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
+					e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e), e.Payload)
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newInboxReplayCommand() *cobra.Command {
+	var since, typ string
+	c := &cobra.Command{
+		Use:     "replay [EVENT] [--since WHEN] [--type TYPE]",
+		Short:   "Make stored events due again",
+		Example: "  paidonce inbox replay evt_3M…\n  paidonce inbox replay --since 24h --type charge.succeeded",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && since == "" {
+				return usageError{errors.New("name an event, or say --since when")}
+			}
+			return withInbox(cmd, func(ctx context.Context, i *inbox.Inbox, now time.Time) error {
+				var from time.Time
+				if since != "" {
+					var err error
+					if from, err = parseSince(since, now); err != nil {
+						return usageError{err}
+					}
+				}
+				id := ""
+				if len(args) > 0 {
+					id = args[0]
+				}
+				n, err := i.Replay(ctx, id, from, typ)
+				if err != nil {
+					return err
+				}
+				if id != "" && n == 0 {
+					return inbox.ErrNotFound
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%d events are due again; the inbox worker of `paidonce serve` processes them\n", n)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&since, "since", "", "all received since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
+	c.Flags().StringVar(&typ, "type", "", "only of this type")
+	return c
+}

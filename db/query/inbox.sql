@@ -1,0 +1,50 @@
+-- Events from the provider.
+
+-- name: InboxStore :many
+-- Stores events in company; a row that is there already is a repeated delivery and changes nothing.
+INSERT INTO provider_events (id, type, object_id, livemode, payload)
+SELECT x.id, x.type, x.object_id, x.livemode, x.payload
+FROM ROWS FROM (unnest(@ids::text[]), unnest(@types::text[]), unnest(@object_ids::text[]), unnest(@livemodes::boolean[]), unnest(@payloads::bytea[]))
+    AS x (id, type, object_id, livemode, payload)
+ORDER BY x.id
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
+
+-- name: InboxTake :many
+-- Takes due events, the longest due first; moving them into the future is the lease.
+UPDATE provider_events e SET next_run_at = clock_timestamp() + @lease::interval, attempts = e.attempts + 1
+WHERE e.id IN (
+    SELECT d.id FROM provider_events d WHERE d.next_run_at <= clock_timestamp() ORDER BY d.next_run_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
+)
+RETURNING *;
+
+-- name: InboxDone :execrows
+-- The mark, in the transaction of the effect. It is the guard as well: an event is processed once.
+UPDATE provider_events SET processed_at = clock_timestamp(), result = @result::text, next_run_at = NULL, last_error = NULL
+WHERE id = @id AND processed_at IS NULL AND attempts = @attempts;
+
+-- name: InboxFailed :execrows
+UPDATE provider_events SET next_run_at = clock_timestamp() + @pause::interval, last_error = @last_error::text
+WHERE id = @id AND processed_at IS NULL AND attempts = @attempts;
+
+-- name: InboxPark :execrows
+UPDATE provider_events SET next_run_at = NULL, parked_at = clock_timestamp(), last_error = @last_error::text
+WHERE id = @id AND processed_at IS NULL AND attempts = @attempts;
+
+-- name: InboxList :many
+SELECT e.id, e.type, e.object_id, e.received_at, e.processed_at, e.result, e.attempts, e.next_run_at, e.last_error, e.parked_at FROM provider_events e
+WHERE e.received_at >= @since::timestamptz
+    AND (sqlc.narg(type)::text IS NULL OR e.type = sqlc.narg(type)::text)
+    AND (NOT @unprocessed::boolean OR e.processed_at IS NULL)
+ORDER BY e.received_at DESC, e.id DESC
+LIMIT @most::integer;
+
+-- name: InboxGet :one
+SELECT * FROM provider_events WHERE id = @id;
+
+-- name: InboxReplay :execrows
+-- Makes events due again: the processed and the parked ones alike.
+UPDATE provider_events SET processed_at = NULL, result = NULL, parked_at = NULL, attempts = 0, last_error = NULL, next_run_at = clock_timestamp()
+WHERE (sqlc.narg(id)::text IS NULL OR id = sqlc.narg(id)::text)
+    AND received_at >= @since::timestamptz
+    AND (sqlc.narg(type)::text IS NULL OR type = sqlc.narg(type)::text);

@@ -1,0 +1,39 @@
+package idemkeys
+
+import (
+	"context"
+
+	"paidonce/db"
+)
+
+// Advance returns the write of a commit that only moves an operation to its next recovery point, with what is frozen from there on.
+func Advance(pool db.DBTX) Write { return advance{pool: pool, queries: db.New()} }
+
+type advance struct {
+	pool    db.DBTX
+	queries *db.Queries
+}
+
+// Execute implements [Write].
+func (a advance) Execute(ctx context.Context, f Fence, c Commit) (won bool, err error) {
+	err = db.Retry(ctx, func(ctx context.Context) error {
+		n, err := a.queries.KeyAdvance(ctx, a.pool, db.KeyAdvanceParams{
+			NextPoint: string(c.Next), Params: c.Params, AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID,
+			LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
+		})
+		won = n == 1
+		return err
+	})
+	return won, err
+}
+
+// at is the operation as it stands after c: nothing of the next step was sent yet.
+func (op Operation) at(c Commit) Operation {
+	op.Point = c.Next
+	if c.Params != nil {
+		op.Params = c.Params
+	}
+	op.Reached, op.WindowOpen, op.ServerErrors, op.Misses, op.SpanOver = false, true, 0, 0, false
+	op.FirstAttemptAt, op.LastAttemptAt = op.Now(), op.Now()
+	return op
+}

@@ -135,7 +135,8 @@ func startSimulator(ctx context.Context, dir, listen string) (stop func(), err e
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"), "--until-stdin-closes")
+	// Without cancel: it is asked to end when everything that talks to it has.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"), "--until-stdin-closes")
 	cmd.Stderr = os.Stderr
 	detach(cmd)
 	stdin, err := cmd.StdinPipe()

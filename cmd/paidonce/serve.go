@@ -76,8 +76,10 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	stopWorkers := a.startWorkers(ctx)
+	working, endWork := context.WithCancel(ctx)
+	stopWorkers := a.startWorkers(working)
 	defer stopWorkers()
+	defer endWork() // also when the API ends by an error, which must not leave a process that only works in the background
 	log.Info("serving", "address", listener.Addr().String(), "workers", cfg.workers, "livemode", cfg.charges("").Livemode)
 	if started != nil {
 		started(listener.Addr().String())
@@ -89,6 +91,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	}
 	log.Info("shutting down: nothing new is accepted, what runs ends with its answer")
 	edge.Drain()
+	a.engine.EndWaits()
 	// An operation runs for RunLimit at most, so this is enough for each to end with its answer.
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.engine().RunLimit()+readTimeout)
 	defer cancel()

@@ -58,7 +58,7 @@ func TestTwoConnectionsAreEnough(t *testing.T) {
 	w := newWorld(t, "PAIDONCE_DB_MAX_CONNS=2", "PAIDONCE_WORKERS=reconcile", "PAIDONCE_PROVIDER_TIMEOUT=20s", "PAIDONCE_STALE_AFTER=60s")
 	w.sim.slow(200)
 	clients := []*apitest.Client{w.client(w.serve()), w.client(w.serve())}
-	go w.run(nil, "reconcile")
+	w.start("reconcile", w.command(nil, "reconcile"))
 	const many = 50
 	together(many, func(i int) {
 		if a := clients[i%2].Charge(fmt.Sprint("k", i), twenty); a.Code != http.StatusCreated {

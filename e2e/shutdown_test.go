@@ -54,33 +54,35 @@ func TestTerminatedInstanceEndsItsCharges(t *testing.T) {
 	w.checkBooks()
 }
 
-// A client that waits for another's result is let go with an answer.
+// A client that waits for the result of another instance's work does not keep the process: it is told to come again.
 func TestTerminatedInstanceLetsWaitersGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=10s", "PAIDONCE_STALE_AFTER=30s")
-	w.sim.slow(1500)
-	owner, p := w.serve(), w.serve()
-	first := make(chan apitest.Answer, 1)
-	go func() { first <- w.client(owner).Charge("k", twenty) }()
+	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=40s", "PAIDONCE_STALE_AFTER=90s")
+	w.sim.arm(1, fault{"type": "delay", "delay_ms": 25000})
+	owner, p := w.client(w.serve()), w.serve()
+	go func() { _, _ = try(t, owner, "k", twenty) }()
 	w.sim.awaitRequests(1)
-	waits := make(chan apitest.Answer, 1)
+	var a apitest.Answer
+	var err error
+	waited := make(chan struct{})
 	waiter := w.client(p)
-	go func() { waits <- waiter.Charge("k", twenty, "Prefer", "wait=30") }()
-	// That it waits shows nowhere outside. Should it not have come yet, it is refused or let go like any other: the answers are the same.
-	time.Sleep(300 * time.Millisecond)
+	go func() {
+		defer close(waited)
+		a, err = try(t, waiter, "k", twenty, "Prefer", "wait=30")
+	}()
+	// That it waits shows nowhere outside. Should it not have come yet, it is refused: the test then shows less, and passes.
+	time.Sleep(500 * time.Millisecond)
 	p.signal(syscall.SIGTERM)
-	switch a := <-waits; {
-	case a.Code == http.StatusCreated && a.Replayed():
-	case !mayRetry(t, a):
+	<-waited
+	if err == nil && !mayRetry(t, a) {
 		t.Errorf("the waiter got %d %s", a.Code, a.Body)
 	}
 	if state := p.wait(); state.ExitCode() != 0 {
 		t.Errorf("%v, want exit code 0", state)
 	}
-	if a := <-first; a.Code != http.StatusCreated {
-		t.Errorf("the owner: %d %s", a.Code, a.Body)
+	if s := w.status("k"); s != "in_progress" {
+		t.Errorf("the key is %s: the process stayed until the other's work was done", s)
 	}
-	w.sim.mustHave(t, 1)
 }
 
 // The second signal ends the process at once, in the middle of a charge; the charge is recoverable as after any kill.

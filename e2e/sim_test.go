@@ -61,17 +61,12 @@ func (s *sim) control(method, path string, body, into any) {
 // fault is what goes wrong with a charge.
 type fault map[string]any
 
-// arm lets a fault strike the next count charges; 0: all until disarm.
+// arm lets a fault strike the next count charges; 0: all.
 func (s *sim) arm(count int, f fault) {
 	s.t.Helper()
 	s.control(http.MethodPost, "faults", map[string]any{
 		"match": map[string]any{"method": "POST", "path": "/v1/charges"}, "count": count, "fault": f,
 	}, nil)
-}
-
-func (s *sim) disarm() {
-	s.t.Helper()
-	s.control(http.MethodDelete, "faults", nil, nil)
 }
 
 // slow lets every charge take so long: the first half before it is executed, the second after.

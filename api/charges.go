@@ -70,15 +70,7 @@ func (s *Server) CreateCharge(c echo.Context, params CreateChargeParams) error {
 	if err != nil {
 		return engineFailure(x, err)
 	}
-	switch {
-	case res.Replayed:
-		x.outcome = OutcomeReplayed
-	case fresh:
-		x.outcome = OutcomeFresh
-	default:
-		x.outcome = OutcomeResumed
-	}
-	writeResult(c, res)
+	writeResult(c, x, res)
 	return nil
 }
 

@@ -56,7 +56,7 @@ func (s *Server) exchange(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := s.contained(c, next); err != nil {
 			s.fail(c, err)
 		} else if x.outcome == OutcomeError {
-			x.outcome = OutcomeRead // whoever answered did not say more
+			x.outcome = answered(c.Request().Method) // whoever answered did not say more
 		}
 		s.logExchange(c, x, time.Since(start))
 		return nil

@@ -24,12 +24,13 @@ const (
 	OutcomeUnauthenticated                    // 401
 	OutcomeRateLimited                        // 429
 	OutcomeRead                               // a GET, answered
+	OutcomeDone                               // any other request without a key, answered
 	outcomes                                  // how many there are
 )
 
 var outcomeNames = [outcomes]string{
 	"error", "fresh", "resumed", "replayed", "in_use", "reused", "unknown", "provider_unavailable", "parked", "unavailable", "refused",
-	"unauthenticated", "rate_limited", "read",
+	"unauthenticated", "rate_limited", "read", "done",
 }
 
 func (o Outcome) String() string { return outcomeNames[o] }
@@ -60,6 +61,15 @@ func (s *Server) observers() {
 	for id := range operations() {
 		s.routed[id] = measure(id)
 	}
+}
+
+// answered is what a request came to that had neither a key nor a fault.
+func answered(method string) Outcome {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return OutcomeRead
+	}
+	return OutcomeDone
 }
 
 // outcome is what a request came to that was answered with this fault.

@@ -36,8 +36,16 @@ func writeProblem(c echo.Context, x *exchange, e *apiError) {
 
 // writeResult sends the answer that a key stands for: its status, its bytes, and of its headers those that belong to the result
 // rather than to the exchange that made it.
-func writeResult(c echo.Context, res idemkeys.Result) {
+func writeResult(c echo.Context, x *exchange, res idemkeys.Result) {
 	h := c.Response().Header()
+	switch {
+	case res.Replayed:
+		x.outcome = OutcomeReplayed
+	case res.OriginalRequest == x.id:
+		x.outcome = OutcomeFresh
+	default:
+		x.outcome = OutcomeResumed
+	}
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 		h["Original-Request"] = []string{res.OriginalRequest}

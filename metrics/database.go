@@ -43,16 +43,13 @@ func watchCommits(counter register, s *charges.Store) {
 	settles := func() db.CommitterStats { _, c := s.CommitStats(); return c }
 	for commit, stats := range map[string]func() db.CommitterStats{"claim": claims, "settle": settles} {
 		labels := prometheus.Labels{"commit": commit}
-		counter("paidonce_commit_statements_total", "Set-based statements that were executed; each is a transaction.", labels,
+		counter("paidonce_commit_statements_total", "Set-based statements of charges that were executed; each is a transaction.", labels,
 			func() float64 { return float64(stats().Statements) })
 		counter("paidonce_commit_rows_total", "Rows in these statements; over the statements: how many share a transaction.", labels,
 			func() float64 { return float64(stats().Rows) })
 		counter("paidonce_commit_won_rows_total", "Rows whose fence held; of claims, the others found their key taken.", labels,
 			func() float64 { return float64(stats().Won) })
 	}
-	// A settlement that wins writes exactly one event, in the same statement.
-	counter("paidonce_outbox_events_written_total", "Events that this process knows to have written to the outbox. It says nothing of their delivery.", nil,
-		func() float64 { return float64(settles().Won) })
 }
 
 func watchLeases(counter register, e *idemkeys.Engine) {

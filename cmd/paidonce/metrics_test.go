@@ -179,7 +179,7 @@ func (w *watched) moved(what string, want map[string]float64, do func()) {
 	}
 }
 
-var countsWork = regexp.MustCompile(`^paidonce_(requests|provider_calls|commit_won_rows|outbox_events_written|lease_takeovers|leases_lost|parkings|runs_without_outcome)_total`)
+var countsWork = regexp.MustCompile(`^paidonce_(requests|provider_calls|commit_won_rows|lease_takeovers|leases_lost|parkings|runs_without_outcome)_total`)
 
 func request(route, outcome string) string {
 	return fmt.Sprintf(`paidonce_requests_total{outcome=%q,route=%q}`, outcome, route)
@@ -192,7 +192,6 @@ func called(call, result string) string {
 const (
 	claimed       = `paidonce_commit_won_rows_total{commit="claim"}`
 	settled       = `paidonce_commit_won_rows_total{commit="settle"}`
-	written       = `paidonce_outbox_events_written_total`
 	callerTook    = `paidonce_lease_takeovers_total{driver="caller"}`
 	reconcileTook = `paidonce_lease_takeovers_total{driver="reconciler"}`
 	noOutcome     = `paidonce_runs_without_outcome_total`
@@ -203,11 +202,11 @@ func TestMetricsFollowRequests(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t, nil)
 	type counts = map[string]float64
-	w.moved("fresh", counts{request("createCharge", "fresh"): 1, called("charge", "succeeded"): 1, claimed: 1, settled: 1, written: 1},
+	w.moved("fresh", counts{request("createCharge", "fresh"): 1, called("charge", "succeeded"): 1, claimed: 1, settled: 1},
 		func() { w.charge("a", visa, 201) })
 	w.moved("replayed", counts{request("createCharge", "replayed"): 1}, func() { w.charge("a", visa, 201) })
 	w.moved("reused", counts{request("createCharge", "reused"): 1}, func() { w.charge("a", strings.Replace(visa, "2000", "2001", 1), 422) })
-	w.moved("declined", counts{request("createCharge", "fresh"): 1, called("charge", "declined"): 1, claimed: 1, settled: 1, written: 1},
+	w.moved("declined", counts{request("createCharge", "fresh"): 1, called("charge", "declined"): 1, claimed: 1, settled: 1},
 		func() { w.charge("b", strings.Replace(visa, "tok_visa", "tok_chargeDeclined", 1), 402) })
 	w.moved("refused", counts{request("createCharge", "refused"): 1}, func() { w.charge("c", `{"amount":0}`, 400) })
 	w.moved("no key", counts{request("createCharge", "refused"): 1}, func() { w.charge("", visa, 400) })
@@ -215,7 +214,7 @@ func TestMetricsFollowRequests(t *testing.T) {
 		w.fault("POST", stripesim.Fault{Type: stripesim.DropAfter})
 		w.charge("d", visa, 503)
 	})
-	w.moved("resumed", counts{request("createCharge", "resumed"): 1, called("find_charge", "found"): 1, callerTook: 1, settled: 1, written: 1},
+	w.moved("resumed", counts{request("createCharge", "resumed"): 1, called("find_charge", "found"): 1, callerTook: 1, settled: 1},
 		func() { w.charge("d", visa, 201) })
 	w.moved("credentials", counts{request("createCharge", "provider_unavailable"): 1, called("charge", "credentials"): 1, claimed: 1, noOutcome: 1}, func() {
 		w.fault("POST", stripesim.Fault{Type: stripesim.StatusBefore, Status: 401})
@@ -245,7 +244,7 @@ func TestMetricsOfTheSameRequestRunning(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t, nil)
 	w.moved("in use", map[string]float64{
-		request("createCharge", "fresh"): 1, request("createCharge", "in_use"): 1, called("charge", "succeeded"): 1, claimed: 1, settled: 1, written: 1,
+		request("createCharge", "fresh"): 1, request("createCharge", "in_use"): 1, called("charge", "succeeded"): 1, claimed: 1, settled: 1,
 	}, func() {
 		w.fault("POST", stripesim.Fault{Type: stripesim.Delay, DelayMS: 1000})
 		first := make(chan int, 1)
@@ -298,7 +297,7 @@ func TestMetricsOfUnfinishedOperations(t *testing.T) {
 	w.eventually("paidonce_operations_overdue_seconds", about(20*60))
 
 	w.exec(`UPDATE idempotency_keys SET next_run_at = clock_timestamp() WHERE key = 'waits'`)
-	w.moved("a pass", map[string]float64{reconcileTook: 3, called("find_charge", "found"): 3, settled: 3, written: 3}, func() { w.pass(3) })
+	w.moved("a pass", map[string]float64{reconcileTook: 3, called("find_charge", "found"): 3, settled: 3}, func() { w.pass(3) })
 	now := w.scrape()
 	for name, want := range map[string]float64{
 		`paidonce_reconcile_operations_total{result="finished"}`: 3, `paidonce_reconcile_operations_total{result="waiting"}`: 0,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,8 +75,11 @@ func TestStormOfHangUps(t *testing.T) {
 	if len(sessions) > 5 {
 		t.Errorf("%d database sessions were seen, want the pool's 5: hang-ups close connections", len(sessions))
 	}
-	// What was begun when its client went ends all the same, each once.
+	// What was begun when its client went ends all the same, each once. The process is ended first, as requests may still be on their way in.
+	p.signal(syscall.SIGTERM)
+	p.wait()
 	eventually(t, "all keys finish", func() bool {
+		w.must("reconcile")
 		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM idempotency_keys WHERE status = 'in_progress'") == 0
 	})
 	w.checkBooks()

@@ -2,6 +2,7 @@ package charges
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,6 +49,8 @@ func (l *Learner) Learn(ctx context.Context, n News, mark Mark) error {
 	switch {
 	case strings.HasPrefix(n.Type, "charge.dispute."):
 		return l.dispute(ctx, n, mark)
+	case strings.HasPrefix(n.Type, "payment_intent."):
+		return l.intent(ctx, n, mark)
 	case strings.HasPrefix(n.Type, "refund."), n.Type == "charge.refund.updated":
 		return l.refund(ctx, n, mark)
 	case strings.HasPrefix(n.Type, "charge."):
@@ -106,33 +109,47 @@ func (l *Learner) changeCharge(ctx context.Context, n News, got *provider.Charge
 		}
 		was := row
 		switch {
-		case row.Status == string(provider.Pending) && row.ProviderID == nil:
+		case row.SettledAt == nil:
 			return db.Final(fmt.Errorf("the operation %s has no outcome yet", row.OperationID))
 		case row.Amount != got.Amount || row.Currency != got.Currency:
 			return db.Final(fmt.Errorf("the provider's charge %s is of %d %s, ours of %d %s", got.ID, got.Amount, got.Currency, row.Amount, row.Currency))
+		case row.ProviderID == nil && row.Status == string(provider.Pending) && row.IntentID != nil: // it waited for its payer
+			row.ProviderID = &got.ID
 		case row.ProviderID == nil || *row.ProviderID != got.ID:
 			_, err := mark(ctx, tx, "another charge of the same operation than the one we know; `paidonce audit` tells more")
 			return err
 		}
-		row.Disputed = got.Disputed
+		forwardCharge(&row, got)
 		if disputed != nil {
 			row.Disputed = *disputed
 		}
-		if row.Status == string(provider.Pending) && got.Status != provider.Pending { // the provider itself said pending at first
-			row.Status = string(got.Status)
-			row.Captured = got.Captured && got.Status == provider.Succeeded
-			if row.Captured {
-				row.AmountCaptured = got.AmountCaptured
-			}
-		}
-		if got.Captured && !row.Captured && row.Status == string(provider.Succeeded) && row.CaptureOperationID == nil { // captured elsewhere
-			row.Captured, row.AmountCaptured = true, got.AmountCaptured
-		}
-		if got.AmountRefunded > row.AmountRefunded+row.AmountRefundPending && got.AmountRefunded <= row.AmountCaptured { // refunded elsewhere
-			row.AmountRefunded = got.AmountRefunded - row.AmountRefundPending
-		}
 		return l.writeChange(ctx, tx, n, was, row, mark)
 	})
+}
+
+// forwardCharge moves a charge to what the provider has; it never goes back.
+func forwardCharge(row *db.Charge, got *provider.Charge) {
+	row.Disputed = got.Disputed
+	if row.Status == string(provider.Pending) && got.Status != provider.Pending {
+		row.Status = string(got.Status)
+		row.FailureCode, row.FailureMessage = orNil(got.FailureCode), orNil(got.FailureMessage)
+		if outcome, err := json.Marshal(outcomeOf(got.Outcome)); err == nil && got.Outcome != nil {
+			row.Outcome = outcome
+		}
+		row.Captured = got.Captured && got.Status == provider.Succeeded
+		if row.Captured {
+			row.AmountCaptured = got.AmountCaptured
+		}
+	}
+	if got.Captured && !row.Captured && row.Status == string(provider.Succeeded) && row.CaptureOperationID == nil { // captured elsewhere
+		row.Captured, row.AmountCaptured = true, got.AmountCaptured
+	}
+	if got.AmountRefunded > row.AmountRefunded+row.AmountRefundPending && got.AmountRefunded <= row.AmountCaptured { // refunded elsewhere
+		row.AmountRefunded = got.AmountRefunded - row.AmountRefundPending
+	}
+	if row.Status != string(provider.Pending) {
+		row.NextAction = nil
+	}
 }
 
 // writeChange writes what changed, with one event for each change.
@@ -156,6 +173,7 @@ func (l *Learner) writeChange(ctx context.Context, tx db.DBTX, n News, was, now 
 	}
 	err := l.store.queries.ChargeChange(ctx, tx, db.ChargeChangeParams{
 		ID: now.ID, Status: now.Status, Captured: now.Captured, AmountCaptured: now.AmountCaptured, AmountRefunded: now.AmountRefunded, Disputed: now.Disputed,
+		ProviderID: now.ProviderID, FailureCode: now.FailureCode, FailureMessage: now.FailureMessage, Outcome: now.Outcome,
 	})
 	if err != nil {
 		return err
@@ -202,94 +220,4 @@ func (l *Learner) dispute(ctx context.Context, n News, mark Mark) error {
 	// A charge stays marked as disputed at the provider for ever; whether its money is contested now, only the dispute tells.
 	open := d.Status != "won" && d.Status != "warning_closed"
 	return l.changeCharge(ctx, n, got, &open, mark)
-}
-
-func (l *Learner) refund(ctx context.Context, n News, mark Mark) error {
-	got, err := l.provider.GetRefund(ctx, n.ObjectID)
-	switch {
-	case err != nil:
-		return err
-	case got == nil:
-		return l.note(ctx, mark, "the provider has no such refund")
-	case got.Tags.Installation == l.cfg.Installation:
-		if err := l.settle(ctx, got.Tags.Operation, got.ID, moneyMoves(string(got.Status))); err != nil {
-			return err
-		}
-		return l.changeRefund(ctx, n, got, mark)
-	}
-	// Not made by us; it may still be a refund of a charge of ours.
-	charge, err := l.provider.GetCharge(ctx, got.ChargeID)
-	switch {
-	case err != nil:
-		return err
-	case charge == nil || charge.Tags.Installation != l.cfg.Installation:
-		return l.note(ctx, mark, "not of this installation")
-	}
-	return l.changeCharge(ctx, n, charge, nil, mark)
-}
-
-// changeRefund moves a settled refund forward. One that fails after all gives its amount back to the charge.
-func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund, mark Mark) error {
-	return db.Tx(ctx, l.store.pool, func(ctx context.Context, tx db.DBTX) error {
-		at, err := l.store.queries.RefundOfOperation(ctx, tx, got.Tags.Operation)
-		if errors.Is(err, pgx.ErrNoRows) {
-			_, err := mark(ctx, tx, "an orphan: the operation "+got.Tags.Operation+" is not known here; `paidonce audit` tells more")
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		// The charge first, as everywhere.
-		charge, err := l.store.queries.ChargeLock(ctx, tx, db.ChargeLockParams{AccountID: at.AccountID, ID: at.ChargeID})
-		if err != nil {
-			return err
-		}
-		row, err := l.store.queries.RefundLock(ctx, tx, at.ID)
-		if err != nil {
-			return err
-		}
-		switch {
-		case row.ProviderID == nil && row.Status == string(provider.Pending):
-			return db.Final(fmt.Errorf("the operation %s has no outcome yet", row.OperationID))
-		case row.ProviderID == nil || *row.ProviderID != got.ID:
-			_, err := mark(ctx, tx, "another refund of the same operation than the one we know; `paidonce audit` tells more")
-			return err
-		case !forward(row.Status, string(got.Status)):
-			_, err := mark(ctx, tx, "nothing new")
-			return err
-		}
-		if ok, err := mark(ctx, tx, "refund "+string(got.Status)); err != nil || !ok {
-			return err
-		}
-		return l.writeRefundChange(ctx, tx, n, charge, row, got)
-	})
-}
-
-// forward: a refund goes from pending to an end, and from succeeded it can still fail. It never comes back from a failure.
-func forward(was, now string) bool {
-	return was != now && moneyMoves(was) && (was != string(provider.Succeeded) || !moneyMoves(now))
-}
-
-func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund) error {
-	row.Status, row.FailureReason = string(got.Status), orNil(got.FailureReason)
-	if err := l.store.queries.RefundChange(ctx, tx, db.RefundChangeParams{ID: row.ID, Status: row.Status, FailureReason: row.FailureReason}); err != nil {
-		return err
-	}
-	refund, err := refundFromRow(row)
-	if err != nil {
-		return db.Final(err)
-	}
-	kinds := []string{"refund.updated"}
-	if !moneyMoves(row.Status) {
-		kinds = append(kinds, "refund.failed")
-		if err := l.store.queries.ChargeGiveBack(ctx, tx, db.ChargeGiveBackParams{Amount: row.Amount, ID: row.ChargeID}); err != nil {
-			return err
-		}
-	}
-	for _, kind := range kinds {
-		if err := l.tell(ctx, tx, n, row.AccountID, kind, refund.ID, refund, charge.Livemode); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -20,6 +20,7 @@ const KindCreate = "charge.create"
 // Config is what charges need to know.
 type Config struct {
 	Installation string // tag in provider metadata and derived keys
+	Intents      bool   // make charges through payment intents: two steps, of which only the second moves money
 	Livemode     bool   // whether the provider's credentials move real money
 	// LookupMisses is how many complete look-ups, over idemkeys.Config.LookupSpan, prove that a charge was never made.
 	LookupMisses int

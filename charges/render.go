@@ -27,6 +27,7 @@ type Charge struct {
 	FailureMessage            *string           `json:"failure_message"`
 	Livemode                  bool              `json:"livemode"`
 	Metadata                  map[string]string `json:"metadata"`
+	NextAction                *NextAction       `json:"next_action,omitempty"` // only while the payer has to do something
 	Outcome                   *Outcome          `json:"outcome"`
 	Paid                      bool              `json:"paid"`
 	Provider                  Provider          `json:"provider"`
@@ -34,6 +35,30 @@ type Charge struct {
 	Refunded                  bool              `json:"refunded"`
 	StatementDescriptorSuffix *string           `json:"statement_descriptor_suffix"`
 	Status                    string            `json:"status"`
+
+	intentID string // the provider's, for the row
+}
+
+// NextAction is what the payer has to do before a pending charge can go on, with Stripe's names.
+type NextAction struct {
+	Type          string         `json:"type"`
+	RedirectToURL *RedirectToURL `json:"redirect_to_url,omitempty"`
+}
+
+// RedirectToURL is where to send the payer.
+type RedirectToURL struct {
+	URL string `json:"url"`
+}
+
+func nextActionOf(n *provider.NextAction) *NextAction {
+	if n == nil {
+		return nil
+	}
+	a := &NextAction{Type: n.Type}
+	if n.RedirectURL != "" {
+		a.RedirectToURL = &RedirectToURL{URL: n.RedirectURL}
+	}
+	return a
 }
 
 // Outcome is the provider's assessment, with Stripe's names and its nulls.
@@ -86,10 +111,15 @@ func fromRow(row db.Charge) (Charge, error) {
 		Disputed: row.Disputed, FailureCode: row.FailureCode, FailureMessage: row.FailureMessage, Livemode: row.Livemode,
 		Paid: row.Status == string(provider.Succeeded), Provider: Provider{Name: row.Provider, ID: row.ProviderID},
 		ReceiptEmail: row.ReceiptEmail, Refunded: row.AmountRefunded > 0 && row.AmountRefunded == row.AmountCaptured,
-		StatementDescriptorSuffix: row.StatementDescriptorSuffix, Status: row.Status,
+		StatementDescriptorSuffix: row.StatementDescriptorSuffix, Status: row.Status, intentID: orEmpty(row.IntentID),
 	}
 	if err := json.Unmarshal(row.Metadata, &c.Metadata); err != nil {
 		return Charge{}, err
+	}
+	if row.NextAction != nil {
+		if err := json.Unmarshal(row.NextAction, &c.NextAction); err != nil {
+			return Charge{}, err
+		}
 	}
 	if row.Outcome != nil {
 		if err := json.Unmarshal(row.Outcome, &c.Outcome); err != nil {

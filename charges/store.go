@@ -60,7 +60,13 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		row := claimRow{apiKeyID: r.APIKeyID, request: request, metadata: "{}"}
 		row.version, row.hash = r.Fingerprint.Current()
-		frozen, err := json.Marshal(request)
+		kind, frozen, err := KindCreate, []byte(nil), error(nil)
+		if s.cfg.Intents {
+			kind = KindIntent
+			frozen, err = json.Marshal(freezeIntent(request, s.cfg.Installation))
+		} else {
+			frozen, err = json.Marshal(request)
+		}
 		if err != nil {
 			return idemkeys.Operation{}, false, err
 		}
@@ -72,7 +78,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 			row.metadata = string(metadata)
 		}
 		row.op = idemkeys.Operation{
-			AccountID: r.AccountID, Key: r.Key, ID: operationID, Kind: KindCreate, Point: idemkeys.Started, Params: frozen,
+			AccountID: r.AccountID, Key: r.Key, ID: operationID, Kind: kind, Point: idemkeys.Started, Params: frozen,
 			ResourceID: db.NewID("ch"), RequestID: r.RequestID, LeaseToken: leaseToken, Actor: "request " + r.RequestID, Attempts: 1, WindowOpen: true,
 		}
 		claimedAt, won, err := s.store.claims.Do(ctx, row)
@@ -134,8 +140,9 @@ type settleRow struct {
 	status  idemkeys.Status
 	answer  idemkeys.Answer
 	headers []byte
-	outcome string
 	log     idemkeys.LogEntry
+
+	outcome, nextAction string // JSON, or empty
 }
 
 // Execute implements [idemkeys.Write]: the stored answer, the settled charge and its event, in one statement, in company.
@@ -145,18 +152,26 @@ func (w settlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Co
 	if row.headers, err = json.Marshal(c.Answer.Header); err != nil {
 		return false, err
 	}
-	if w.charge.Outcome != nil {
-		outcome, err := json.Marshal(w.charge.Outcome)
-		if err != nil {
-			return false, err
-		}
-		row.outcome = string(outcome)
+	if row.outcome, err = jsonOf(w.charge.Outcome); err != nil {
+		return false, err
+	}
+	if row.nextAction, err = jsonOf(w.charge.NextAction); err != nil {
+		return false, err
 	}
 	if c.Log != nil {
 		row.log = *c.Log
 	}
 	_, won, err := w.store.settles.Do(ctx, row)
 	return won, err
+}
+
+// jsonOf is empty for nil.
+func jsonOf[T any](v *T) (string, error) {
+	if v == nil {
+		return "", nil
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
 }
 
 // writeSettles is commit 2 for everybody who settles at this moment.
@@ -184,6 +199,8 @@ func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]
 		p.EventIds = append(p.EventIds, r.eventID)
 		p.EventTypes = append(p.EventTypes, r.eventType)
 		p.EventPayloads = append(p.EventPayloads, r.eventPayload)
+		p.IntentIds = append(p.IntentIds, r.charge.intentID)
+		p.NextActions = append(p.NextActions, r.nextAction)
 		p.LogEvents = append(p.LogEvents, r.log.Event)
 		p.LogActors = append(p.LogActors, r.log.Actor)
 		p.LogDetails = append(p.LogDetails, r.log.Detail)

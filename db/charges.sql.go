@@ -116,7 +116,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id FROM charges WHERE account_id = $1 AND id = $2
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE account_id = $1 AND id = $2
 `
 
 type ChargeGetParams struct {
@@ -154,12 +154,15 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -227,6 +230,9 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.CreatedAt,
 			&i.SettledAt,
 			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
 		); err != nil {
 			return nil, err
 		}
@@ -239,7 +245,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -307,6 +313,9 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.CreatedAt,
 			&i.SettledAt,
 			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
 		); err != nil {
 			return nil, err
 		}
@@ -332,22 +341,23 @@ func (q *Queries) ChargeOperation(ctx context.Context, db DBTX, id string) (stri
 
 const chargeSettle = `-- name: ChargeSettle :many
 WITH x AS (
-    SELECT account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body, charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload, log_event, log_actor, log_detail FROM ROWS FROM (
+    SELECT account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body, charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload, log_event, log_actor, log_detail, intent_id, next_action FROM ROWS FROM (
         unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
         unnest($5::text[]), unnest($6::text[]), unnest($7::smallint[]),
         unnest($8::bytea[]), unnest($9::bytea[]), unnest($10::text[]),
         unnest($11::text[]), unnest($12::bigint[]), unnest($13::boolean[]), unnest($14::boolean[]),
         unnest($15::text[]), unnest($16::text[]), unnest($17::text[]), unnest($18::text[]),
         unnest($19::text[]), unnest($20::text[]), unnest($21::bytea[]),
-        unnest($22::text[]), unnest($23::text[]), unnest($24::text[])
+        unnest($22::text[]), unnest($23::text[]), unnest($24::text[]),
+        unnest($25::text[]), unnest($26::text[])
     ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body,
         charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id,
-        event_id, event_type, event_payload, log_event, log_actor, log_detail)
+        event_id, event_type, event_payload, log_event, log_actor, log_detail, intent_id, next_action)
 ), won AS (
     UPDATE idempotency_keys k SET
         status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
         response_code = x.response_code, response_headers = x.response_headers, response_body = x.response_body,
-        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $25::interval
+        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $27::interval
     FROM x JOIN charges c ON c.id = x.charge_id AND c.operation_id = x.operation_id AND c.account_id = x.account_id
         AND c.status = 'pending' AND c.provider_id IS NULL
     WHERE k.account_id = x.account_id AND k.key = x.key AND k.operation_id = x.operation_id
@@ -357,7 +367,9 @@ WITH x AS (
     UPDATE charges c SET
         status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
         failure_code = NULLIF(x.failure_code, ''), failure_message = NULLIF(x.failure_message, ''),
-        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp()
+        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp(),
+        intent_id = NULLIF(x.intent_id, ''), next_action = NULLIF(x.next_action, '')::jsonb,
+        awaits_at = CASE WHEN x.status = 'pending' AND x.intent_id <> '' THEN clock_timestamp() + interval '1 minute' END
     FROM x JOIN won ON won.operation_id = x.operation_id
     WHERE c.id = x.charge_id
 ), told AS (
@@ -398,6 +410,8 @@ type ChargeSettleParams struct {
 	LogEvents       []string
 	LogActors       []string
 	LogDetails      []string
+	IntentIds       []string
+	NextActions     []string
 	KeyTtl          time.Duration
 }
 
@@ -430,6 +444,8 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 		arg.LogEvents,
 		arg.LogActors,
 		arg.LogDetails,
+		arg.IntentIds,
+		arg.NextActions,
 		arg.KeyTtl,
 	)
 	if err != nil {
@@ -443,6 +459,41 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 			return nil, err
 		}
 		items = append(items, operation_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeTakeAwaiting = `-- name: ChargeTakeAwaiting :many
+UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timestamp() - c.created_at, interval '1 minute'), interval '6 hours')
+WHERE c.id IN (
+    SELECT d.id FROM charges d WHERE d.awaits_at <= clock_timestamp() ORDER BY d.awaits_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
+)
+RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id
+`
+
+type ChargeTakeAwaitingRow struct {
+	ID          string
+	OperationID string
+	IntentID    string
+}
+
+// Takes charges that wait for their payer and are due to be asked for; moving the time on, ever further, is the lease.
+func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, most int32) ([]ChargeTakeAwaitingRow, error) {
+	rows, err := db.Query(ctx, chargeTakeAwaiting, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargeTakeAwaitingRow
+	for rows.Next() {
+		var i ChargeTakeAwaitingRow
+		if err := rows.Scan(&i.ID, &i.OperationID, &i.IntentID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -505,7 +556,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -559,6 +610,9 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.CreatedAt,
 			&i.Charge.SettledAt,
 			&i.Charge.CaptureOperationID,
+			&i.Charge.IntentID,
+			&i.Charge.NextAction,
+			&i.Charge.AwaitsAt,
 			&i.Running,
 		); err != nil {
 			return nil, err

@@ -88,6 +88,12 @@ type Charge struct {
 	SettledAt *time.Time
 	// The operation that captures it, from its claim on; NULL again when the provider definitely refused. So a charge is captured once.
 	CaptureOperationID *string
+	// The provider's payment intent, when the charge was made through one (STRIPE_FLOW=payment_intents).
+	IntentID *string
+	// What the payer has to do before the charge can go on; only while it is pending.
+	NextAction []byte
+	// When the provider is next asked how a charge ended that waits for its payer; NULL for all others. News of the provider usually comes first.
+	AwaitsAt *time.Time
 }
 
 // The life of an idempotency key, from claim to expiry. Every write after the claim names lease_token and recovery_point.

@@ -13,7 +13,7 @@ import (
 const chargeCapture = `-- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = $1
 WHERE account_id = $2 AND id = $3 AND capture_operation_id = $4::text AND NOT captured
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at
 `
 
 type ChargeCaptureParams struct {
@@ -58,13 +58,18 @@ func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureP
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
 	)
 	return i, err
 }
 
 const chargeChange = `-- name: ChargeChange :exec
-UPDATE charges SET status = $1, captured = $2, amount_captured = $3, amount_refunded = $4, disputed = $5
-WHERE id = $6
+UPDATE charges SET status = $1, captured = $2, amount_captured = $3, amount_refunded = $4, disputed = $5,
+    provider_id = $6, failure_code = $7, failure_message = $8, outcome = $9,
+    next_action = CASE WHEN $1 = 'pending' THEN next_action END, awaits_at = CASE WHEN $1 = 'pending' THEN awaits_at END
+WHERE id = $10
 `
 
 type ChargeChangeParams struct {
@@ -73,6 +78,10 @@ type ChargeChangeParams struct {
 	AmountCaptured int64
 	AmountRefunded int64
 	Disputed       bool
+	ProviderID     *string
+	FailureCode    *string
+	FailureMessage *string
+	Outcome        []byte
 	ID             string
 }
 
@@ -84,6 +93,10 @@ func (q *Queries) ChargeChange(ctx context.Context, db DBTX, arg ChargeChangePar
 		arg.AmountCaptured,
 		arg.AmountRefunded,
 		arg.Disputed,
+		arg.ProviderID,
+		arg.FailureCode,
+		arg.FailureMessage,
+		arg.Outcome,
 		arg.ID,
 	)
 	return err
@@ -106,7 +119,7 @@ func (q *Queries) ChargeGiveBack(ctx context.Context, db DBTX, arg ChargeGiveBac
 
 const chargeLock = `-- name: ChargeLock :one
 
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id FROM charges WHERE account_id = $1 AND id = $2 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE account_id = $1 AND id = $2 FOR UPDATE
 `
 
 type ChargeLockParams struct {
@@ -146,12 +159,15 @@ func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams)
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
 	)
 	return i, err
 }
 
 const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id FROM charges WHERE operation_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE operation_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
@@ -184,6 +200,9 @@ func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationI
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
 	)
 	return i, err
 }
@@ -250,7 +269,7 @@ func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeRe
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one
 UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
 WHERE account_id = $3 AND id = $4
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at
 `
 
 type ChargeSettleRefundParams struct {
@@ -296,6 +315,9 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
 	)
 	return i, err
 }

@@ -35,6 +35,8 @@ type world struct {
 	psp  provider.Provider
 	key  accounts.NewKey
 	cfg  idemkeys.Config
+
+	intents bool // charges go through payment intents
 }
 
 func newWorld(t *testing.T) *world {
@@ -78,10 +80,11 @@ func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 	if psp == nil {
 		psp = w.psp
 	}
-	cfg := charges.Config{Installation: "test", LookupMisses: 3}
+	cfg := charges.Config{Installation: "test", LookupMisses: 3, Intents: w.intents}
 	store := charges.NewStore(pool, 24*time.Hour)
 	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{
 		charges.KindCreate:  charges.Creation(psp, store, cfg),
+		charges.KindIntent:  charges.Intending(psp, store, cfg),
 		charges.KindCapture: charges.Capturing(psp, store),
 		charges.KindRefund:  charges.Refunding(psp, store, cfg),
 	})

@@ -23,6 +23,15 @@ func Work(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logg
 	})
 }
 
+// WorkAwait calls await about every interval until ctx ends: it asks the outside about what goes on there without us, and tells how much it asked for.
+func WorkAwait(ctx context.Context, await func(ctx context.Context) (int, error), interval time.Duration, log *slog.Logger) {
+	every(ctx, interval, func() {
+		if _, err := await(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "asking for what is awaited failed", "cause", err)
+		}
+	})
+}
+
 // WorkSweep sweeps about every interval until ctx ends, and tells done how many keys each sweep forgot.
 func WorkSweep(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger, done func(swept int, err error)) {
 	every(ctx, interval, func() {

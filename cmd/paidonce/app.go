@@ -28,6 +28,7 @@ type app struct {
 	engine       *idemkeys.Engine
 	chargeStore  *charges.Store
 	charges      *charges.Service
+	learner      *charges.Learner
 	inbox        *inbox.Inbox
 	metrics      *metrics.Metrics
 }
@@ -65,6 +66,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	store := charges.NewStore(pool, cfg.KeyTTL)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{
 		charges.KindCreate:  charges.Creation(psp, store, chargesConfig),
+		charges.KindIntent:  charges.Intending(psp, store, chargesConfig), // whichever flow is set: what was begun in one ends in it
 		charges.KindCapture: charges.Capturing(psp, store),
 		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
 	})
@@ -74,7 +76,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
 	}})
 	return &app{
-		inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, installation: installation, provider: psp,
+		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, installation: installation, provider: psp,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil
 }

@@ -29,6 +29,7 @@ type config struct {
 
 	StripeAPIKey  string `env:"STRIPE_API_KEY"`
 	StripeAPIBase string `env:"STRIPE_API_BASE"       envDefault:"https://api.stripe.com"`
+	StripeFlow    string `env:"STRIPE_FLOW"           envDefault:"charges"`
 	// Any of them may have signed a delivery, so that one can be replaced without a gap.
 	StripeWebhookSecrets []string `env:"STRIPE_WEBHOOK_SECRET" envSeparator:","`
 
@@ -143,6 +144,9 @@ func (c *config) checkConnections(needs need, bad reporter) {
 	} else if p, err := strconv.Atoi(port); err != nil || p < 0 || p > math.MaxUint16 {
 		bad("PAIDONCE_LISTEN", "the port must be a number up to 65535")
 	}
+	if c.StripeFlow != "charges" && c.StripeFlow != "payment_intents" {
+		bad("STRIPE_FLOW", "must be charges or payment_intents")
+	}
 	switch {
 	case c.DBMaxConns == 0:
 		// Four a core keep the database's cores busy while others wait for the disk; eight, so that a small machine's reads do not
@@ -221,7 +225,7 @@ func (c *config) engine() idemkeys.Config {
 
 func (c *config) charges(installation string) charges.Config {
 	return charges.Config{
-		Installation: installation, LookupMisses: c.LookupMisses,
+		Installation: installation, LookupMisses: c.LookupMisses, Intents: c.StripeFlow == "payment_intents",
 		Livemode: strings.Contains(c.StripeAPIKey, "_live_"), // sk_live_… and rk_live_… move real money
 	}
 }

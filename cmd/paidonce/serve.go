@@ -109,13 +109,21 @@ func (a *app) edge() (*api.Server, error) {
 	})
 }
 
+// awaitMost is how many charges that wait for their payer are asked for at a time: less than a minute of calls.
+const awaitMost = 100
+
+func (a *app) await(ctx context.Context) (int, error) { return a.learner.Await(ctx, awaitMost) }
+
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {
 	var running sync.WaitGroup
 	for name, work := range map[string]func(){
-		"reconcile": func() { recovery.Work(ctx, a.engine, reconcileEvery, a.log, a.metrics.Passed) },
-		"inbox":     func() { a.inbox.Work(ctx) },
-		"sweep":     func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
+		"reconcile": func() {
+			running.Go(func() { recovery.WorkAwait(ctx, a.await, reconcileEvery, a.log) })
+			recovery.Work(ctx, a.engine, reconcileEvery, a.log, a.metrics.Passed)
+		},
+		"inbox": func() { a.inbox.Work(ctx) },
+		"sweep": func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
 	} {
 		if slices.Contains(a.cfg.workers, name) {
 			a.metrics.Worker(name)

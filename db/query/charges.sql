@@ -43,10 +43,11 @@ WITH x AS (
         unnest(@statuses::text[]), unnest(@amounts_captured::bigint[]), unnest(@captured::boolean[]), unnest(@disputed::boolean[]),
         unnest(@failure_codes::text[]), unnest(@failure_messages::text[]), unnest(@outcomes::text[]), unnest(@provider_ids::text[]),
         unnest(@event_ids::text[]), unnest(@event_types::text[]), unnest(@event_payloads::bytea[]),
-        unnest(@log_events::text[]), unnest(@log_actors::text[]), unnest(@log_details::text[])
+        unnest(@log_events::text[]), unnest(@log_actors::text[]), unnest(@log_details::text[]),
+        unnest(@intent_ids::text[]), unnest(@next_actions::text[])
     ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body,
         charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id,
-        event_id, event_type, event_payload, log_event, log_actor, log_detail)
+        event_id, event_type, event_payload, log_event, log_actor, log_detail, intent_id, next_action)
 ), won AS (
     UPDATE idempotency_keys k SET
         status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
@@ -61,7 +62,9 @@ WITH x AS (
     UPDATE charges c SET
         status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
         failure_code = NULLIF(x.failure_code, ''), failure_message = NULLIF(x.failure_message, ''),
-        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp()
+        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp(),
+        intent_id = NULLIF(x.intent_id, ''), next_action = NULLIF(x.next_action, '')::jsonb,
+        awaits_at = CASE WHEN x.status = 'pending' AND x.intent_id <> '' THEN clock_timestamp() + interval '1 minute' END
     FROM x JOIN won ON won.operation_id = x.operation_id
     WHERE c.id = x.charge_id
 ), told AS (
@@ -121,3 +124,11 @@ SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.cre
 WHERE c.provider_id IS NOT NULL AND c.created_at < @before::timestamptz AND (c.created_at, c.id) > (@after_at::timestamptz, @after_id::text)
 ORDER BY c.created_at, c.id
 LIMIT @most::integer;
+
+-- name: ChargeTakeAwaiting :many
+-- Takes charges that wait for their payer and are due to be asked for; moving the time on, ever further, is the lease.
+UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timestamp() - c.created_at, interval '1 minute'), interval '6 hours')
+WHERE c.id IN (
+    SELECT d.id FROM charges d WHERE d.awaits_at <= clock_timestamp() ORDER BY d.awaits_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
+)
+RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id;

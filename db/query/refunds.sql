@@ -69,7 +69,9 @@ SELECT * FROM charges WHERE operation_id = @operation_id FOR UPDATE;
 
 -- name: ChargeChange :exec
 -- What the provider told of a settled charge; the row is locked by ChargeOfOperationLock.
-UPDATE charges SET status = @status, captured = @captured, amount_captured = @amount_captured, amount_refunded = @amount_refunded, disputed = @disputed
+UPDATE charges SET status = @status, captured = @captured, amount_captured = @amount_captured, amount_refunded = @amount_refunded, disputed = @disputed,
+    provider_id = sqlc.narg(provider_id), failure_code = sqlc.narg(failure_code), failure_message = sqlc.narg(failure_message), outcome = sqlc.narg(outcome),
+    next_action = CASE WHEN @status = 'pending' THEN next_action END, awaits_at = CASE WHEN @status = 'pending' THEN awaits_at END
 WHERE id = @id;
 
 -- name: RefundOfOperation :one

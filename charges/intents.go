@@ -1,0 +1,233 @@
+package charges
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"paidonce/idemkeys"
+	"paidonce/provider"
+)
+
+// KindIntent is the kind of operation that makes a charge through a payment intent.
+const KindIntent = "charge.intent"
+
+// IntentCreated is where an operation stands whose intent exists at the provider, under an id that is kept. No money has moved; from here on, what became of it is
+// one read by that id, which is consistent and never forgotten, past any key window.
+const IntentCreated idemkeys.Point = "intent_created"
+
+// intentFrozen is what is frozen of such an operation. IntentID is known from the second point on.
+type intentFrozen struct {
+	Request    provider.ChargeRequest `json:"request"` // with the derived key of the first step
+	ConfirmKey string                 `json:"confirm_key"`
+	IntentID   string                 `json:"intent_id,omitempty"`
+}
+
+func freezeIntent(r provider.ChargeRequest, installation string) intentFrozen {
+	f := intentFrozen{Request: r, ConfirmKey: derivedKey(installation, r.Tags.Operation, "confirm")}
+	f.Request.IdempotencyKey = derivedKey(installation, r.Tags.Operation, "intent")
+	return f
+}
+
+// Intending is the charge through a payment intent as a kind of operation.
+//
+//	started          the key is claimed and the charge is pending; an intent may have been created → create it, keep its id
+//	intent_created   the intent's id is kept; it may have been confirmed → look at it, confirm it, settle
+//	finished         the charge is settled, or waits for its payer; its event and the answer are stored
+func Intending(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
+	i := intending{creation{provider: p, store: s, cfg: cfg}}
+	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: i.create, IntentCreated: i.confirm}, Resolve: i.resolve}
+}
+
+type intending struct{ creation }
+
+func thawIntent(op idemkeys.Operation) (f intentFrozen, err error) {
+	if err := json.Unmarshal(op.Params, &f); err != nil {
+		return f, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
+	}
+	return f, nil
+}
+
+// create makes the intent. It moves no money, so the same may be sent again as long as the provider knows the derived key.
+func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
+	f, err := thawIntent(op)
+	if err != nil {
+		return idemkeys.Commit{}, err
+	}
+	if op.Plan() == idemkeys.LookUpOnly {
+		return i.findIntent(ctx, op, f)
+	}
+	outcome, err := i.provider.CreateIntent(ctx, f.Request, "")
+	switch {
+	case err != nil:
+		return idemkeys.Commit{}, unresolved(err)
+	case outcome.Refusal != nil:
+		return noted(i.refused(op, f.Request, *outcome.Refusal), "sent"), nil
+	}
+	return i.keep(f, *outcome.Intent)
+}
+
+func (i intending) findIntent(ctx context.Context, op idemkeys.Operation, f intentFrozen) (idemkeys.Commit, error) {
+	hits, err := i.provider.FindIntent(ctx, provider.Lookup{Tags: f.Request.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	switch {
+	case err != nil:
+		return idemkeys.Commit{}, unresolved(err).lookUp()
+	case len(hits) == 1:
+		if err := matchesIntent(hits[0], f.Request); err != nil {
+			return idemkeys.Commit{}, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
+		}
+		return i.keep(f, hits[0])
+	case len(hits) > 1:
+		return idemkeys.Commit{}, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d intents of this operation", len(hits))}
+	case op.Misses+1 >= i.cfg.LookupMisses && op.SpanOver:
+		return noted(i.neverMade(op, f.Request), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
+	}
+	return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+}
+
+// keep is the commit that moves the operation on, with the intent's id.
+func (i intending) keep(f intentFrozen, in provider.Intent) (idemkeys.Commit, error) {
+	f.IntentID = in.ID
+	params, err := json.Marshal(f)
+	return idemkeys.Commit{Next: IntentCreated, Params: params, Write: idemkeys.Advance(i.store.pool)}, err
+}
+
+func matchesIntent(got provider.Intent, r provider.ChargeRequest) error {
+	if got.Amount != r.Amount || got.Currency != r.Currency || got.Livemode != r.Livemode || got.Tags != r.Tags {
+		return fmt.Errorf("the provider's intent %s is of %d %s (livemode %t, operation %q of %q), asked for were %d %s (livemode %t, operation %q of %q)",
+			got.ID, got.Amount, got.Currency, got.Livemode, got.Tags.Operation, got.Tags.Installation,
+			r.Amount, r.Currency, r.Livemode, r.Tags.Operation, r.Tags.Installation)
+	}
+	return nil
+}
+
+// confirm charges. An intent can be confirmed once, so the intent itself tells whether it was: no key window matters.
+func (i intending) confirm(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
+	f, err := thawIntent(op)
+	if err != nil {
+		return idemkeys.Commit{}, err
+	}
+	if op.Reached {
+		in, err := i.look(ctx, f)
+		if err != nil {
+			return idemkeys.Commit{}, err
+		}
+		if in.Status != provider.IntentRequiresConfirmation {
+			c, err := i.ended(ctx, op, f, *in)
+			return noted(c, "found by its intent"), err
+		}
+	}
+	outcome, err := i.provider.ConfirmIntent(ctx, provider.ConfirmRequest{IdempotencyKey: f.ConfirmKey, Tags: f.Request.Tags, IntentID: f.IntentID})
+	switch {
+	case err != nil:
+		return idemkeys.Commit{}, unresolved(err)
+	case outcome.Refusal != nil && !outcome.Refusal.Decline && op.Reached:
+		// It may be about an earlier confirmation of ours: the intent tells, at the next attempt.
+		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "the provider would not confirm: " + outcome.Refusal.Message}
+	case outcome.Refusal != nil:
+		c := i.refused(op, f.Request, *outcome.Refusal)
+		return noted(withIntent(c, f.IntentID), "sent"), nil
+	}
+	c, err := i.ended(ctx, op, f, *outcome.Intent)
+	return noted(c, "sent"), err
+}
+
+// look reads the operation's intent.
+func (i intending) look(ctx context.Context, f intentFrozen) (*provider.Intent, error) {
+	in, err := i.provider.GetIntent(ctx, f.IntentID)
+	switch {
+	case err != nil:
+		return nil, unresolved(err).lookUp()
+	case in == nil:
+		return nil, &idemkeys.Unresolved{Park: true, Reason: "the provider does not know the intent " + f.IntentID}
+	}
+	if err := matchesIntent(*in, f.Request); err != nil {
+		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
+	}
+	return in, nil
+}
+
+// ended is the commit for an intent that was confirmed.
+func (i intending) ended(ctx context.Context, op idemkeys.Operation, f intentFrozen, in provider.Intent) (idemkeys.Commit, error) {
+	switch in.Status {
+	case provider.IntentSucceeded, provider.IntentRequiresCapture:
+		got, err := chargeOf(ctx, i.provider, in)
+		if err != nil {
+			return idemkeys.Commit{}, unresolved(err).lookUp()
+		}
+		return withIntent(i.settled(op, f.Request, *got), in.ID), nil
+	case provider.IntentRequiresAction, provider.IntentProcessing:
+		return i.waiting(op, f, in), nil
+	case provider.IntentRequiresPaymentMethod, provider.IntentCanceled:
+		return withIntent(i.refused(op, f.Request, whyNot(in)), in.ID), nil
+	}
+	return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: fmt.Sprintf("the intent %s is %s after its confirmation", in.ID, in.Status)}
+}
+
+// chargeOf is the charge that an intent came to.
+func chargeOf(ctx context.Context, p provider.Provider, in provider.Intent) (*provider.Charge, error) {
+	if in.Charge != nil {
+		return in.Charge, nil
+	}
+	got, err := p.GetCharge(ctx, in.ChargeID)
+	if err == nil && got == nil {
+		err = &provider.Error{Kind: provider.Unknown, Message: "the provider does not know the charge of its intent " + in.ID}
+	}
+	return got, err
+}
+
+func whyNot(in provider.Intent) provider.Refusal {
+	if in.Failure != nil {
+		return *in.Failure
+	}
+	return provider.Refusal{Decline: true, Code: "payment_intent_" + string(in.Status), Message: "The payment was not completed.", ChargeID: in.ChargeID}
+}
+
+// waiting is the commit for a charge that goes on without us: the key's answer says so and stays; the charge moves on with the provider's news, or when the
+// reconciler asks.
+func (i intending) waiting(op idemkeys.Operation, f intentFrozen, in provider.Intent) idemkeys.Commit {
+	charge := pendingCharge(op, f.Request)
+	charge.NextAction, charge.intentID = nextActionOf(in.NextAction), in.ID
+	answer := idemkeys.Answer{
+		Code: http.StatusCreated, Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/charges/" + charge.ID}, Body: idemkeys.Render(charge),
+	}
+	return i.commit(op, idemkeys.Completed, answer, charge, "charge.pending")
+}
+
+// withIntent lets a settled charge name its intent.
+func withIntent(c idemkeys.Commit, id string) idemkeys.Commit {
+	w := c.Write.(settlement) //nolint:forcetypeassert // creation's commits have no other
+	w.charge.intentID = id
+	c.Write = w
+	return c
+}
+
+// resolve checks a person's word, or the provider's news, at the intent.
+func (i intending) resolve(ctx context.Context, op idemkeys.Operation, word idemkeys.Resolution) (idemkeys.Commit, error) {
+	f, err := thawIntent(op)
+	if err != nil {
+		return idemkeys.Commit{}, err
+	}
+	if f.IntentID == "" { // no money can have moved: there was no id to confirm
+		if word.Succeeded {
+			return idemkeys.Commit{}, errors.New("the operation has no intent yet, so nothing can have succeeded")
+		}
+		return i.neverMade(op, f.Request), nil
+	}
+	in, err := i.look(ctx, f)
+	if err != nil {
+		return idemkeys.Commit{}, err
+	}
+	succeeded := in.Status == provider.IntentSucceeded || in.Status == provider.IntentRequiresCapture
+	switch {
+	case word.Succeeded && !succeeded:
+		return idemkeys.Commit{}, fmt.Errorf("the provider's intent %s is %s", in.ID, in.Status)
+	case word.Succeeded && word.ProviderID != in.ID && word.ProviderID != in.ChargeID:
+		return idemkeys.Commit{}, fmt.Errorf("the provider's intent is %s, its charge %s", in.ID, in.ChargeID)
+	case !word.Succeeded && in.Status != provider.IntentCanceled && in.Status != provider.IntentRequiresPaymentMethod:
+		return idemkeys.Commit{}, fmt.Errorf("the provider's intent %s is %s: cancel it there first", in.ID, in.Status)
+	}
+	return i.ended(ctx, op, f, *in)
+}

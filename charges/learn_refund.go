@@ -1,0 +1,101 @@
+package charges
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+	"paidonce/provider"
+)
+
+func (l *Learner) refund(ctx context.Context, n News, mark Mark) error {
+	got, err := l.provider.GetRefund(ctx, n.ObjectID)
+	switch {
+	case err != nil:
+		return err
+	case got == nil:
+		return l.note(ctx, mark, "the provider has no such refund")
+	case got.Tags.Installation == l.cfg.Installation:
+		if err := l.settle(ctx, got.Tags.Operation, got.ID, moneyMoves(string(got.Status))); err != nil {
+			return err
+		}
+		return l.changeRefund(ctx, n, got, mark)
+	}
+	// Not made by us; it may still be a refund of a charge of ours.
+	charge, err := l.provider.GetCharge(ctx, got.ChargeID)
+	switch {
+	case err != nil:
+		return err
+	case charge == nil || charge.Tags.Installation != l.cfg.Installation:
+		return l.note(ctx, mark, "not of this installation")
+	}
+	return l.changeCharge(ctx, n, charge, nil, mark)
+}
+
+// changeRefund moves a settled refund forward. One that fails after all gives its amount back to the charge.
+func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund, mark Mark) error {
+	return db.Tx(ctx, l.store.pool, func(ctx context.Context, tx db.DBTX) error {
+		at, err := l.store.queries.RefundOfOperation(ctx, tx, got.Tags.Operation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			_, err := mark(ctx, tx, "an orphan: the operation "+got.Tags.Operation+" is not known here; `paidonce audit` tells more")
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		// The charge first, as everywhere.
+		charge, err := l.store.queries.ChargeLock(ctx, tx, db.ChargeLockParams{AccountID: at.AccountID, ID: at.ChargeID})
+		if err != nil {
+			return err
+		}
+		row, err := l.store.queries.RefundLock(ctx, tx, at.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case row.ProviderID == nil && row.Status == string(provider.Pending):
+			return db.Final(errors.New("the operation " + row.OperationID + " has no outcome yet"))
+		case row.ProviderID == nil || *row.ProviderID != got.ID:
+			_, err := mark(ctx, tx, "another refund of the same operation than the one we know; `paidonce audit` tells more")
+			return err
+		case !forward(row.Status, string(got.Status)):
+			_, err := mark(ctx, tx, "nothing new")
+			return err
+		}
+		if ok, err := mark(ctx, tx, "refund "+string(got.Status)); err != nil || !ok {
+			return err
+		}
+		return l.writeRefundChange(ctx, tx, n, charge, row, got)
+	})
+}
+
+// forward: a refund goes from pending to an end, and from succeeded it can still fail. It never comes back from a failure.
+func forward(was, now string) bool {
+	return was != now && moneyMoves(was) && (was != string(provider.Succeeded) || !moneyMoves(now))
+}
+
+func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund) error {
+	row.Status, row.FailureReason = string(got.Status), orNil(got.FailureReason)
+	if err := l.store.queries.RefundChange(ctx, tx, db.RefundChangeParams{ID: row.ID, Status: row.Status, FailureReason: row.FailureReason}); err != nil {
+		return err
+	}
+	refund, err := refundFromRow(row)
+	if err != nil {
+		return db.Final(err)
+	}
+	kinds := []string{"refund.updated"}
+	if !moneyMoves(row.Status) {
+		kinds = append(kinds, "refund.failed")
+		if err := l.store.queries.ChargeGiveBack(ctx, tx, db.ChargeGiveBackParams{Amount: row.Amount, ID: row.ChargeID}); err != nil {
+			return err
+		}
+	}
+	for _, kind := range kinds {
+		if err := l.tell(ctx, tx, n, row.AccountID, kind, refund.ID, refund, charge.Livemode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -85,7 +85,7 @@ func watchPool(counter, gauge register, pool *pgxpool.Pool) {
 }
 
 const (
-	// keyGaugesLimit bounds the question at a scrape: it takes a millisecond, and Prometheus gives up after ten seconds by default.
+	// keyGaugesLimit bounds the questions at a scrape: they take a millisecond, and Prometheus gives up after ten seconds by default.
 	keyGaugesLimit = 2 * time.Second
 	// keyGaugesAge is how long an answer is good for: shorter than any sensible interval of scrapes, long enough that two Prometheus
 	// servers cost one question. A failure is kept as long: a database in trouble is not asked by each scrape.
@@ -102,35 +102,44 @@ type keyGauges struct {
 
 	mu    sync.Mutex // of the scrapes that come at once, one asks
 	asked time.Time
-	row   db.KeyGaugesRow
+	now   databaseSays
 	err   error
+}
+
+type databaseSays struct {
+	db.KeyGaugesRow
+	inbox db.InboxGaugesRow
 }
 
 type keyGauge struct {
 	desc *prometheus.Desc
-	of   func(db.KeyGaugesRow) float64
+	of   func(databaseSays) float64
 }
 
 func newKeyGauges(pool *pgxpool.Pool, staleAfter time.Duration) *keyGauges {
 	k := &keyGauges{queries: db.New(), pool: pool, staleAfter: staleAfter, failed: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "paidonce_scrape_errors_total", Help: "Times that the database did not say where operations stand; those gauges were absent then.",
 	})}
-	add := func(name, help string, of func(db.KeyGaugesRow) float64) {
+	add := func(name, help string, of func(databaseSays) float64) {
 		k.gauges = append(k.gauges, keyGauge{prometheus.NewDesc(name, help+" Of the database: the same at every instance.", nil, nil), of})
 	}
-	add("paidonce_operations_in_progress", "Unfinished operations, parked ones included.", func(r db.KeyGaugesRow) float64 { return float64(r.InProgress) })
-	add("paidonce_operations_running", "Unfinished operations that somebody works on.", func(r db.KeyGaugesRow) float64 { return float64(r.Running) })
+	add("paidonce_operations_in_progress", "Unfinished operations, parked ones included.", func(r databaseSays) float64 { return float64(r.InProgress) })
+	add("paidonce_operations_running", "Unfinished operations that somebody works on.", func(r databaseSays) float64 { return float64(r.Running) })
 	add("paidonce_operations_stale", "Unfinished operations that are older than PAIDONCE_STALE_AFTER and not parked: stuck at this moment.",
-		func(r db.KeyGaugesRow) float64 { return float64(r.Stale) })
-	add("paidonce_operations_parked", "Operations that wait for a person.", func(r db.KeyGaugesRow) float64 { return float64(r.Parked) })
+		func(r databaseSays) float64 { return float64(r.Stale) })
+	add("paidonce_operations_parked", "Operations that wait for a person.", func(r databaseSays) float64 { return float64(r.Parked) })
 	add("paidonce_operations_oldest_seconds", "Age of the oldest unfinished operation that is not parked; 0 without one.",
-		func(r db.KeyGaugesRow) float64 { return r.OldestSeconds })
+		func(r databaseSays) float64 { return r.OldestSeconds })
 	add("paidonce_operations_oldest_parked_seconds", "How long the operation that was parked first has waited for a person; 0 without one.",
-		func(r db.KeyGaugesRow) float64 { return r.OldestParkedSeconds })
+		func(r databaseSays) float64 { return r.OldestParkedSeconds })
 	add("paidonce_operations_overdue_seconds", "How long a driver could have taken the operation that waits longest for one; grows when no reconciler runs.",
-		func(r db.KeyGaugesRow) float64 { return r.OverdueSeconds })
+		func(r databaseSays) float64 { return r.OverdueSeconds })
 	add("paidonce_keys_oldest_expired_seconds", "How long the oldest finished key is past its retention; grows when no sweep runs.",
-		func(r db.KeyGaugesRow) float64 { return r.OldestExpiredSeconds })
+		func(r databaseSays) float64 { return r.OldestExpiredSeconds })
+	add("paidonce_inbox_unprocessed", "Events of the provider that are stored and not processed yet, parked ones left out.",
+		func(r databaseSays) float64 { return float64(r.inbox.Unprocessed) })
+	add("paidonce_inbox_overdue_seconds", "How long the event that waits longest could have been processed; grows when no inbox worker runs.",
+		func(r databaseSays) float64 { return r.inbox.OverdueSeconds })
 	return k
 }
 
@@ -154,18 +163,21 @@ func (k *keyGauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (k *keyGauges) ask() (db.KeyGaugesRow, error) {
+func (k *keyGauges) ask() (databaseSays, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.asked.IsZero() && time.Since(k.asked) < keyGaugesAge {
-		return k.row, k.err
+		return k.now, k.err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), keyGaugesLimit)
 	defer cancel()
-	k.row, k.err = k.queries.KeyGauges(ctx, k.pool, k.staleAfter)
+	k.now.KeyGaugesRow, k.err = k.queries.KeyGauges(ctx, k.pool, k.staleAfter)
+	if k.err == nil {
+		k.now.inbox, k.err = k.queries.InboxGauges(ctx, k.pool)
+	}
 	k.asked = time.Now()
 	if k.err != nil {
 		k.failed.Inc()
 	}
-	return k.row, k.err
+	return k.now, k.err
 }

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -21,17 +20,26 @@ const (
 	callCapture
 	callRefund
 	callFindRefund
+	callGetRefund
+	callGetDispute
+	callCreateIntent
+	callConfirmIntent
+	callGetIntent
+	callFindIntent
 	calls
 )
 
-var callNames = [calls]string{"charge", "find_charge", "list_charges", "get_charge", "capture", "refund", "find_refund"}
+var callNames = [calls]string{
+	"charge", "find_charge", "list_charges", "get_charge", "capture", "refund", "find_refund", "get_refund", "get_dispute",
+	"create_intent", "confirm_intent", "get_intent", "find_intent",
+}
 
 // result is what a call came to. The first six are definitive, the others mean that no outcome is known.
 type result uint8
 
 const (
 	succeeded   result = iota
-	pending            // made, and the provider itself has not ended it
+	pending            // made, and not ended: the provider is at it, or the payer has to authenticate
 	declined           // of a card, or of a refund that failed
 	refused            // a request that the provider will not carry out
 	found              // of a look-up
@@ -52,7 +60,7 @@ var resultNames = [results]string{
 // possible tells which results a call may have, so that there are no series that can never count.
 func (c call) possible(r result) bool {
 	switch c {
-	case callCharge, callCapture, callRefund:
+	case callCharge, callCapture, callRefund, callCreateIntent, callConfirmIntent:
 		return r != found && r != absent
 	case callListCharges:
 		return r == succeeded || r >= unknown && r <= credentials
@@ -119,112 +127,82 @@ func failed(err error) result {
 
 const statusTooManyRequests = 429
 
-func ended(s provider.Status, refusal *provider.Refusal) result {
-	switch {
-	case refusal != nil && refusal.Decline:
+func ofRefusal(r *provider.Refusal) result {
+	if r.Decline {
 		return declined
-	case refusal != nil:
-		return refused
-	case s == provider.Succeeded:
+	}
+	return refused
+}
+
+func ofStatus(s provider.Status) result {
+	switch s {
+	case provider.Succeeded:
 		return succeeded
-	case s == provider.Failed, s == provider.Canceled:
+	case provider.Failed, provider.Canceled:
 		return declined
 	}
 	return pending
 }
 
-// Provider returns p, measured.
-func (m *Metrics) Provider(p provider.Provider) provider.Provider { return measured{p, &m.provider} }
-
-// measured counts each call and hands it on as it is.
-type measured struct {
-	provider.Provider
-	calls *providerCalls
-}
-
-func (p measured) Charge(ctx context.Context, r provider.ChargeRequest) (provider.ChargeOutcome, error) {
-	began := time.Now()
-	o, err := p.Provider.Charge(ctx, r)
-	p.calls.count(callCharge, began, ofCharge(o, err))
-	return o, err
-}
-
-func (p measured) Capture(ctx context.Context, r provider.CaptureRequest) (provider.ChargeOutcome, error) {
-	began := time.Now()
-	o, err := p.Provider.Capture(ctx, r)
-	p.calls.count(callCapture, began, ofCharge(o, err))
-	return o, err
-}
-
-func ofCharge(o provider.ChargeOutcome, err error) result {
-	switch {
-	case err != nil:
-		return failed(err)
-	case o.Charge == nil:
-		return ended("", o.Refusal)
+func ofCharge(o provider.ChargeOutcome) result {
+	if o.Refusal != nil || o.Charge == nil {
+		return ofRefusal(orRefused(o.Refusal))
 	}
-	return ended(o.Charge.Status, o.Refusal)
+	return ofStatus(o.Charge.Status)
 }
 
-func (p measured) Refund(ctx context.Context, r provider.RefundRequest) (provider.RefundOutcome, error) {
-	began := time.Now()
-	o, err := p.Provider.Refund(ctx, r)
-	var res result
-	switch {
-	case err != nil:
-		res = failed(err)
-	case o.Refund == nil:
-		res = ended("", o.Refusal)
-	default:
-		res = ended(o.Refund.Status, o.Refusal)
+func ofRefund(o provider.RefundOutcome) result {
+	if o.Refusal != nil || o.Refund == nil {
+		return ofRefusal(orRefused(o.Refusal))
 	}
-	p.calls.count(callRefund, began, res)
-	return o, err
+	return ofStatus(o.Refund.Status)
 }
 
-func (p measured) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
-	began := time.Now()
-	hits, err := p.Provider.FindCharge(ctx, l)
-	p.calls.count(callFindCharge, began, ofLookup(len(hits), err))
-	return hits, err
-}
-
-func (p measured) FindRefund(ctx context.Context, l provider.Lookup) ([]provider.Refund, error) {
-	began := time.Now()
-	hits, err := p.Provider.FindRefund(ctx, l)
-	p.calls.count(callFindRefund, began, ofLookup(len(hits), err))
-	return hits, err
-}
-
-func (p measured) GetCharge(ctx context.Context, id string) (*provider.Charge, error) {
-	began := time.Now()
-	c, err := p.Provider.GetCharge(ctx, id)
-	hits := 0
-	if c != nil {
-		hits = 1
+func ofIntent(o provider.IntentOutcome) result {
+	if o.Refusal != nil || o.Intent == nil {
+		return ofRefusal(orRefused(o.Refusal))
 	}
-	p.calls.count(callGetCharge, began, ofLookup(hits, err))
-	return c, err
+	switch i := o.Intent; i.Status {
+	case provider.IntentSucceeded, provider.IntentRequiresCapture:
+		return succeeded
+	case provider.IntentRequiresPaymentMethod, provider.IntentCanceled:
+		return ofRefusal(orDeclined(i.Failure))
+	}
+	return pending
 }
 
-func ofLookup(hits int, err error) result {
-	switch {
-	case err != nil:
-		return failed(err)
-	case hits == 0:
+// ofCreation: an intent that is created has done all that was asked, whatever is still to be done with it.
+func ofCreation(o provider.IntentOutcome) result {
+	if o.Intent != nil {
+		return succeeded
+	}
+	return ofIntent(o)
+}
+
+func ofLookup[T any](hits []T) result {
+	if len(hits) == 0 {
 		return absent
 	}
 	return found
 }
 
-// ListCharges is timed with what its caller does with each charge.
-func (p measured) ListCharges(ctx context.Context, from, to time.Time, each func(provider.Charge) error) error {
-	began := time.Now()
-	err := p.Provider.ListCharges(ctx, from, to, each)
-	res := succeeded
-	if err != nil {
-		res = failed(err)
+func ofRead[T any](got *T) result {
+	if got == nil {
+		return absent
 	}
-	p.calls.count(callListCharges, began, res)
-	return err
+	return found
+}
+
+func orRefused(r *provider.Refusal) *provider.Refusal {
+	if r == nil {
+		return &provider.Refusal{}
+	}
+	return r
+}
+
+func orDeclined(r *provider.Refusal) *provider.Refusal {
+	if r == nil {
+		return &provider.Refusal{Decline: true}
+	}
+	return r
 }

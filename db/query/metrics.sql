@@ -17,3 +17,10 @@ SELECT count(*) AS in_progress,
         SELECT min(d.expires_at) FROM idempotency_keys d WHERE d.expires_at IS NOT NULL))), 0)::float8 AS oldest_expired_seconds
 FROM idempotency_keys k
 WHERE k.status = 'in_progress';
+
+-- name: InboxGauges :one
+-- Events of the provider that are not processed and not parked, by the partial index of what is due or will be.
+SELECT count(*) AS unprocessed,
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(e.next_run_at))), 0)::float8 AS overdue_seconds
+FROM provider_events e
+WHERE e.next_run_at IS NOT NULL;

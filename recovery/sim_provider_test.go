@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"runtime"
+	"slices"
 	"time"
 
 	"paidonce/provider"
@@ -68,7 +69,7 @@ func (p simProvider) Charge(ctx context.Context, r provider.ChargeRequest) (o pr
 		runtime.Goexit()
 	}
 	if ctx.Err() == nil {
-		run.noteSent(r)
+		run.noteSent(r, order.fault)
 	}
 	switch order.fault {
 	case "refused connection":
@@ -148,18 +149,25 @@ func (p simProvider) timeOut(ctx context.Context) error {
 }
 
 // noteSent holds the provider's view of an operation to what it was at its first attempt.
-func (r *simRun) noteSent(q provider.ChargeRequest) {
+func (r *simRun) noteSent(q provider.ChargeRequest, fault string) {
 	frozen, _ := json.Marshal(q)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	op := r.ops[q.Tags.Operation]
-	switch {
-	case op == nil:
+	if op == nil {
 		r.fail("a charge was sent for %s, which nobody claimed", q.Tags.Operation)
-	case op.sent == "":
-		op.sent = string(frozen)
-	case op.sent != string(frozen):
+		return
+	}
+	if op.sent != "" && op.sent != string(frozen) {
 		r.fail("%s was sent with other parameters:\n%s\n%s", op.name, op.sent, frozen)
+	}
+	op.sent = string(frozen)
+	// The window counts from the first request that may have been executed, in runs that began within it, by a clock that was turned.
+	if op.reached && r.elapsed-op.reachedAt > r.cfg.KeyWindow+r.cfg.StaleAfter+time.Minute {
+		r.fail("%s was sent %v after it was sent first: past the window", op.name, r.elapsed-op.reachedAt)
+	}
+	if !op.reached && !slices.Contains([]string{"429", "401", "refused connection"}, fault) {
+		op.reached, op.reachedAt = true, r.elapsed
 	}
 }
 

@@ -60,7 +60,9 @@ type simOp struct {
 	id, name, key string
 	variant       int    // which request claimed it
 	sent          string // what was sent to the provider
-	contradicted  int    // how often the provider was made to contradict itself: each may park the operation
+	reached       bool   // a request for it may have been executed
+	reachedAt     time.Duration
+	contradicted  int // how often the provider was made to contradict itself: each may park the operation
 	answer        *idemkeys.Answer
 }
 
@@ -74,7 +76,7 @@ type simMix struct {
 	steps                                 int
 }
 
-var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, jump: 0.25, steps: 320}
+var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, jump: 0.18, steps: 320}
 
 var simEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

@@ -13,11 +13,11 @@ import (
 func (r *simRun) act() {
 	n := r.dice.IntN(100)
 	switch {
-	case n < 64:
+	case n < 66:
 		r.letOneGo()
-	case n < 77:
+	case n < 80:
 		r.ask()
-	case n < 81:
+	case n < 82:
 		r.startCron("pass")
 		if r.dice.IntN(4) == 0 {
 			r.counts.add("duplicate cron runs")
@@ -32,6 +32,9 @@ func (r *simRun) act() {
 	case n < 95:
 		r.forgetKeys()
 	case n < 96:
+		if r.dice.IntN(3) > 0 {
+			break
+		}
 		in := r.live[r.dice.IntN(len(r.live))]
 		in.down = r.step + 5 + r.dice.IntN(20)
 		r.say("instance %d does not reach the database, until step %d", in.n, in.down)
@@ -140,6 +143,7 @@ func (r *simRun) release(s *simStop, o simOrder) {
 		what += " (" + o.fault + ")"
 		r.counts.add("fault %s", o.fault)
 	}
+	r.counts.add("let go: %s", s.place)
 	r.say("instance %d, %s: %s of %s%s", s.in.n, s.who, s.place, s.about, what)
 	if o.fault == "contradicted" {
 		r.ops[s.args[0].(string)].contradicted++

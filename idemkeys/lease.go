@@ -182,7 +182,9 @@ func (op Operation) Leased(now time.Time) Operation {
 }
 
 // Now is the database's time, carried on since the lease by this machine's monotonic clock. For what is shown, not for what is decided.
-func (op Operation) Now() time.Time { return op.now.Add(time.Since(op.leased)) }
+func (op Operation) Now() time.Time {
+	return op.now.Add(time.Since(op.leased)) //tidy:clock monotonic: how long ago the lease was taken
+}
 
 // Fence names the operation's lease and point.
 func (op Operation) Fence() Fence {

@@ -74,7 +74,7 @@ func (w *waiters) wake(k scopedKey) {
 
 // pause waits until the key changes, it is time to look, or until is reached. It reports whether there is reason to look again.
 func (w *waiters) pause(ctx context.Context, k scopedKey, look time.Duration, until time.Time) bool {
-	left := time.Until(until)
+	left := time.Until(until) //tidy:clock how long this caller still waits
 	if left <= 0 {
 		return false
 	}

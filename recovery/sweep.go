@@ -16,22 +16,22 @@ const (
 // Sweep forgets finished keys whose time is over, batch by batch, until none is left, and tells how many. Charges, events and operation logs stay. Any
 // number of sweeps may run at once. Errors: the database's; what was swept before stays swept and is counted.
 func Sweep(ctx context.Context, e *Engine, log *slog.Logger) (int, error) {
-	total, told := 0, time.Now()
+	total, told := 0, time.Now() //tidy:clock when progress was told
 	for {
-		began := time.Now()
+		began := time.Now() //tidy:clock how long a batch takes
 		n, err := e.Sweep(ctx, sweepBatch)
 		total += n
 		if err != nil || n < sweepBatch {
 			return total, err
 		}
-		if time.Since(told) > reportEvery {
-			told = time.Now()
+		if time.Since(told) > reportEvery { //tidy:clock as above
+			told = time.Now() //tidy:clock as above
 			log.InfoContext(ctx, "sweeping", "swept", total)
 		}
 		select {
 		case <-ctx.Done():
 			return total, ctx.Err()
-		case <-time.After(time.Duration(sweepRest * float64(time.Since(began)))):
+		case <-time.After(time.Duration(sweepRest * float64(time.Since(began)))): //tidy:clock as above
 		}
 	}
 }

@@ -8,6 +8,7 @@ CREATE TABLE installation (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE  installation     IS 'One row: who this installation is.';
+COMMENT ON COLUMN installation.only_row IS 'Always true; as the primary key it keeps the table at one row.';
 COMMENT ON COLUMN installation.tag IS 'Goes into provider metadata and derived keys, so that two installations on one provider account never meet. PAIDONCE_INSTANCE overrides it.';
 COMMENT ON COLUMN installation.created_at IS 'When the schema was first migrated.';
 INSERT INTO installation (tag) VALUES (replace(gen_random_uuid()::text, '-', ''));

@@ -186,6 +186,14 @@ func (s *Server) prepare(c *call) (work, *apiError) {
 		return s.createCharge(c)
 	case len(p) == 3 && p[0] == "charges" && p[2] == "capture":
 		return s.captureCharge(c, p[1])
+	case len(p) == 1 && p[0] == "payment_intents":
+		return s.createIntent(c)
+	case len(p) == 3 && p[0] == "payment_intents" && p[2] == "confirm":
+		return s.confirmIntent(c, p[1])
+	case len(p) == 3 && p[0] == "payment_intents" && p[2] == "capture":
+		return s.captureIntent(c, p[1])
+	case len(p) == 3 && p[0] == "payment_intents" && p[2] == "cancel":
+		return s.cancelIntent(c, p[1])
 	case len(p) == 1 && p[0] == "refunds":
 		return s.createRefund(c)
 	case len(p) == 1 && p[0] == "customers":
@@ -217,6 +225,17 @@ func (s *Server) get(c *call) answer {
 			return ok(e.cur)
 		}
 		return noSuch("refund", p[1], "id").answer()
+	case len(p) == 1 && p[0] == "payment_intents":
+		return s.listIntents(c)
+	case len(p) == 2 && p[0] == "payment_intents":
+		return st.showIntent(c, p[1])
+	case len(p) == 1 && p[0] == "disputes":
+		return s.listDisputes(c)
+	case len(p) == 2 && p[0] == "disputes":
+		if e := st.disputes[p[1]]; e != nil && e.cur.Live == c.live {
+			return ok(e.cur)
+		}
+		return noSuch("dispute", p[1], "id").answer()
 	case len(p) == 1 && p[0] == "customers":
 		return s.listCustomers(c)
 	case len(p) == 2 && p[0] == "customers":

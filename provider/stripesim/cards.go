@@ -7,6 +7,8 @@ type cardKind struct {
 	brand, display, last4 string
 	decline               string // key of declines; empty: succeeds
 	dispute               bool   // succeeds, then is disputed
+	authenticate          bool   // the payer has to authenticate; a plain charge is declined, as nobody asks them there
+	afterwards            string // decline_code once they have; empty: succeeds
 	badAttach             bool   // refused when it is attached to a customer, not only when it is charged
 }
 
@@ -24,6 +26,9 @@ var testCards = map[string]cardKind{
 	"tok_chargeDeclinedProcessingError":        {brand: "visa", display: "Visa", last4: "0119", decline: "processing_error", badAttach: true},
 	"tok_chargeCustomerFail":                   {brand: "visa", display: "Visa", last4: "0341", decline: "generic_decline"},
 	"tok_createDispute":                        {brand: "visa", display: "Visa", last4: "0259", dispute: true},
+	"tok_threeDSecureRequired":                 {brand: "visa", display: "Visa", last4: "3063", decline: "authentication_required", authenticate: true},
+	"tok_threeDSecure2Required":                {brand: "visa", display: "Visa", last4: "3220", decline: "authentication_required", authenticate: true},
+	"tok_threeDSecureRequiredChargeDeclined":   {brand: "visa", display: "Visa", last4: "1629", decline: "authentication_required", authenticate: true, afterwards: "generic_decline"},
 	"tok_visa_chargeDeclined":                  {brand: "visa", display: "Visa", last4: "0002", decline: "generic_decline", badAttach: true},
 	"tok_visa_chargeDeclinedInsufficientFunds": {brand: "visa", display: "Visa", last4: "9995", decline: "insufficient_funds", badAttach: true},
 	"tok_visa_chargeDeclinedLostCard":          {brand: "visa", display: "Visa", last4: "9987", decline: "lost_card", badAttach: true},
@@ -43,14 +48,15 @@ type decline struct{ code, message, param string }
 
 // declines maps a decline_code to the code and words that go with it. The empty code stands for "not declined".
 var declines = map[string]decline{
-	"generic_decline":    {code: "card_declined", message: "Your card was declined."},
-	"insufficient_funds": {code: "card_declined", message: "Your card has insufficient funds."},
-	"lost_card":          {code: "card_declined", message: "Your card was declined."},
-	"stolen_card":        {code: "card_declined", message: "Your card was declined."},
-	"fraudulent":         {code: "card_declined", message: "Your card was declined."},
-	"expired_card":       {code: "expired_card", message: "Your card has expired.", param: "exp_month"},
-	"incorrect_cvc":      {code: "incorrect_cvc", message: "Your card's security code is incorrect.", param: "cvc"},
-	"processing_error":   {code: "processing_error", message: "An error occurred while processing your card. Try again in a little bit."},
+	"generic_decline":         {code: "card_declined", message: "Your card was declined."},
+	"insufficient_funds":      {code: "card_declined", message: "Your card has insufficient funds."},
+	"lost_card":               {code: "card_declined", message: "Your card was declined."},
+	"stolen_card":             {code: "card_declined", message: "Your card was declined."},
+	"fraudulent":              {code: "card_declined", message: "Your card was declined."},
+	"authentication_required": {code: "authentication_required", message: "Your card was declined. This transaction requires authentication."},
+	"expired_card":            {code: "expired_card", message: "Your card has expired.", param: "exp_month"},
+	"incorrect_cvc":           {code: "incorrect_cvc", message: "Your card's security code is incorrect.", param: "cvc"},
+	"processing_error":        {code: "processing_error", message: "An error occurred while processing your card. Try again in a little bit."},
 }
 
 // currencies are the codes that Stripe charges in.

@@ -16,21 +16,9 @@ func (s *Server) createCharge(c *call) (work, *apiError) {
 	if bad := p.allow(chargeParams, "expand metadata radar_options shipping transfer_data"); bad != nil {
 		return nil, bad
 	}
-	amount, given, bad := p.positive("amount")
+	amount, currency, bad := p.price()
 	if bad != nil {
 		return nil, bad
-	}
-	if !given {
-		return nil, missing("amount")
-	}
-	currency := strings.ToLower(p.get("currency"))
-	switch {
-	case currency == "":
-		return nil, missing("currency")
-	case !currencies[currency]:
-		return nil, invalid("", "currency", "Invalid currency: %s. The simulator knows the currencies that Stripe charges in.", currency)
-	case amount < minimum(currency):
-		return nil, invalid("amount_too_small", "amount", "Amount must be at least %s", leastAmount(currency))
 	}
 	capture, bad := p.boolean("capture", true)
 	if bad != nil {
@@ -121,14 +109,6 @@ func (s *Server) charge(st *state, ch *charge) (*record, *apiError) {
 	return rec, nil
 }
 
-func addDispute(rec *record, ch *charge) {
-	rec.Dispute = &dispute{ID: newID("dp_1"), Created: ch.Created, Live: ch.Live, Charge: ch.ID, Amount: ch.Amount, Currency: ch.Currency}
-	later := *ch
-	later.Dispute = rec.Dispute.ID
-	rec.Later = &later
-	rec.event("charge.dispute.created")
-}
-
 func (s *Server) captureCharge(c *call, id string) (work, *apiError) {
 	p := c.params
 	if bad := p.allow(captureParams, "expand transfer_data"); bad != nil {
@@ -148,6 +128,8 @@ func (s *Server) captureCharge(c *call, id string) (work, *apiError) {
 		}
 		ch := *e.cur
 		switch {
+		case ch.Intent != "":
+			return nil, invalid("", "", "Charge %s belongs to PaymentIntent %s: capture that one.", id, ch.Intent)
 		case ch.Status == "failed":
 			return nil, invalid("", "", "Charge %s failed and cannot be captured.", id)
 		case ch.Captured:
@@ -161,16 +143,27 @@ func (s *Server) captureCharge(c *call, id string) (work, *apiError) {
 		if !given {
 			amount = ch.Amount
 		}
-		ch.Captured, ch.AmountCaptured = true, amount
-		rec := &record{Op: opCapture, Charge: &ch}
-		if rest := ch.Amount - amount; rest > 0 {
-			// Stripe gives the part that isn't captured back as a refund: amount_refunded contains it.
-			ch.AmountRefunded = rest
-			rec.Refund = &refund{
-				ID: newID("re_3"), Created: s.now().Unix(), Live: ch.Live, Charge: id, Amount: rest, Currency: ch.Currency, Status: "succeeded",
-			}
-		}
-		rec.event("charge.captured")
+		rec := &record{Op: opCapture}
+		s.capture(rec, &ch, amount)
 		return rec, nil
 	}, nil
+}
+
+// capture takes amount of what was authorised, and lets go of the rest. ch is the caller's to change.
+func (s *Server) capture(rec *record, ch *charge, amount int64) {
+	ch.Captured, ch.AmountCaptured = true, amount
+	rec.Charge = ch
+	if rest := ch.Amount - amount; rest > 0 {
+		s.letGo(rec, ch, rest)
+	}
+	rec.event("charge.captured")
+}
+
+// letGo gives back what was authorised and isn't captured. Stripe makes a refund of it, and amount_refunded contains it.
+func (s *Server) letGo(rec *record, ch *charge, rest int64) {
+	ch.AmountRefunded = rest
+	rec.Refund = &refund{
+		ID: newID("re_3"), Created: s.now().Unix(), Live: ch.Live, Charge: ch.ID, Intent: ch.Intent, Amount: rest, Currency: ch.Currency,
+		Status: "succeeded",
+	}
 }

@@ -34,6 +34,8 @@ var controls = map[string]func(s *Server, body []byte, r *http.Request) (any, er
 	"POST /_sim/webhooks/send": (*Server).postSend,
 	"POST /_sim/fail_refund":   (*Server).postFailRefund,
 	"POST /_sim/dispute":       (*Server).postDispute,
+	"POST /_sim/close_dispute": (*Server).postCloseDispute,
+	"POST /_sim/authenticate":  (*Server).postAuthenticate,
 }
 
 type done struct{}
@@ -142,62 +144,91 @@ func (s *Server) getClock([]byte, *http.Request) (any, error) {
 	return map[string]any{"now": s.now().Unix(), "offset_seconds": time.Duration(s.offset.Load()).Seconds()}, nil
 }
 
-// getLedger gives every charge and refund, oldest first: all, or those of an operation, key, customer or charge.
+// getLedger gives every charge, refund, intent and dispute, oldest first: all, or those of an operation, key, customer or charge.
 func (s *Server) getLedger(_ []byte, r *http.Request) (any, error) {
-	q := r.URL.Query()
 	s.mu.Lock()
-	charges, refunds := []*charge{}, []*refund{}
-	for _, e := range s.state.allCharges.items {
-		charges = append(charges, e.cur)
-	}
-	for _, e := range s.state.allRefunds.items {
-		refunds = append(refunds, e.cur)
+	all := books{
+		charges:  snapshots(&s.state.allCharges, func(e *chargeEntry) *charge { return e.cur }),
+		refunds:  snapshots(&s.state.allRefunds, func(e *refundEntry) *refund { return e.cur }),
+		intents:  snapshots(&s.state.allIntents, func(e *intentEntry) *intent { return e.cur }),
+		disputes: snapshots(&s.state.allDisputes, func(e *disputeEntry) *dispute { return e.cur }),
 	}
 	s.mu.Unlock()
 	if err := s.settled(); err != nil {
 		return nil, err
 	}
+	q := r.URL.Query()
 	keep := func(key, chargeID, customer string, m []pair) bool {
 		for name := range q {
-			want := q.Get(name)
+			have := value(m, name)
 			switch name {
 			case "key":
-				if key != want {
-					return false
-				}
+				have = key
 			case "charge":
-				if chargeID != want {
-					return false
-				}
+				have = chargeID
 			case "customer":
-				if customer != want {
-					return false
-				}
-			default:
-				if value(m, name) != want {
-					return false
-				}
+				have = customer
+			}
+			if have != q.Get(name) {
+				return false
 			}
 		}
 		return true
 	}
-	out := ledgerView{Charges: []chargeView{}, Refunds: []refundView{}}
-	for _, c := range charges {
+	return all.view(keep), nil
+}
+
+// snapshots are the objects of a line as they are now.
+func snapshots[T interface{ at() position }, O any](t *timeline[T], cur func(T) *O) []*O {
+	out := make([]*O, 0, len(t.items))
+	for _, item := range t.items {
+		out = append(out, cur(item))
+	}
+	return out
+}
+
+type books struct {
+	charges  []*charge
+	refunds  []*refund
+	intents  []*intent
+	disputes []*dispute
+}
+
+func (b books) view(keep func(key, chargeID, customer string, m []pair) bool) ledgerView {
+	out := ledgerView{Charges: []chargeView{}, Refunds: []refundView{}, Intents: []intentView{}, Disputes: []dispute{}}
+	for _, c := range b.charges {
 		if keep(c.Key, c.ID, c.Customer, c.Metadata) {
 			out.Charges = append(out.Charges, chargeView{charge: *c, Metadata: asMap(c.Metadata)})
 		}
 	}
-	for _, re := range refunds {
+	for _, re := range b.refunds {
 		if keep(re.Key, re.Charge, "", re.Metadata) {
 			out.Refunds = append(out.Refunds, refundView{refund: *re, Metadata: asMap(re.Metadata)})
 		}
 	}
-	return out, nil
+	for _, in := range b.intents {
+		if keep(in.Key, in.Charge, in.Customer, in.Metadata) {
+			out.Intents = append(out.Intents, intentView{intent: *in, Metadata: asMap(in.Metadata)})
+		}
+	}
+	for _, d := range b.disputes {
+		if keep("", d.Charge, "", nil) {
+			out.Disputes = append(out.Disputes, *d)
+		}
+	}
+	return out
 }
 
 type ledgerView struct {
-	Charges []chargeView `json:"charges"`
-	Refunds []refundView `json:"refunds"`
+	Charges  []chargeView `json:"charges"`
+	Refunds  []refundView `json:"refunds"`
+	Intents  []intentView `json:"intents"`
+	Disputes []dispute    `json:"disputes"`
+}
+
+type intentView struct {
+	intent
+	Metadata map[string]string `json:"metadata"`
 }
 
 type chargeView struct {

@@ -39,7 +39,7 @@ func (s *Server) postSend(body []byte, _ *http.Request) (any, error) {
 	var in struct {
 		Event  string `json:"event"`  // evt_…
 		Type   string `json:"type"`   // with object: makes a new event that isn't in the ledger
-		Object string `json:"object"` // ch_… or re_…
+		Object string `json:"object"` // ch_…, re_…, pi_… or dp_…
 	}
 	if err := strictJSON(body, &in); err != nil {
 		return nil, err
@@ -80,6 +80,12 @@ func (s *Server) eventToSend(id, kind, object string) (*event, error) {
 	case strings.HasPrefix(object, "re_") && s.state.refunds[object] != nil:
 		r := s.state.refunds[object].cur
 		v.object, v.live = r, r.Live
+	case strings.HasPrefix(object, "pi_") && s.state.intents[object] != nil:
+		in := s.state.intents[object].cur
+		v.object, v.live = in, in.Live
+	case strings.HasPrefix(object, "dp_") && s.state.disputes[object] != nil:
+		d := s.state.disputes[object].cur
+		v.object, v.live = d, d.Live
 	default:
 		return nil, errNotThere
 	}
@@ -105,6 +111,34 @@ func (s *Server) postDispute(body []byte, _ *http.Request) (any, error) {
 		return nil, err
 	}
 	return done{}, s.DisputeCharge(in.Charge)
+}
+
+func (s *Server) postCloseDispute(body []byte, _ *http.Request) (any, error) {
+	var in struct {
+		Dispute string `json:"dispute"`
+		Status  string `json:"status"` // won or lost
+	}
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	if in.Status != "won" && in.Status != "lost" {
+		return nil, errors.New("status is won or lost")
+	}
+	return done{}, s.CloseDispute(in.Dispute, in.Status)
+}
+
+func (s *Server) postAuthenticate(body []byte, _ *http.Request) (any, error) {
+	var in struct {
+		Intent  string `json:"intent"`
+		Outcome string `json:"outcome"` // succeed or fail
+	}
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	if in.Outcome != "succeed" && in.Outcome != "fail" {
+		return nil, errors.New("outcome is succeed or fail")
+	}
+	return done{}, s.Authenticate(in.Intent, in.Outcome == "succeed")
 }
 
 func splitList(s string) []string {

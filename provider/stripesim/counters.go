@@ -2,6 +2,7 @@ package stripesim
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,8 @@ type Stats struct {
 	ChargeRequests   int64 `json:"charge_requests"`    // POST /v1/charges seen, whatever became of them
 	CaptureRequests  int64 `json:"capture_requests"`   // POST …/capture seen
 	RefundRequests   int64 `json:"refund_requests"`    // POST /v1/refunds seen
+	IntentRequests   int64 `json:"intent_requests"`    // POST /v1/payment_intents seen
+	ConfirmRequests  int64 `json:"confirm_requests"`   // POST …/confirm seen
 	Executed         int64 `json:"executed"`           // POSTs that ran and left a record or an error under a key
 	ChargesExecuted  int64 `json:"charges_executed"`   // of these, charges that were made, failed ones included
 	RefundsExecuted  int64 `json:"refunds_executed"`   // and refunds
@@ -27,6 +30,8 @@ type Stats struct {
 	Succeeded        int64 `json:"charges_succeeded"`  // of these
 	Failed           int64 `json:"charges_failed"`     // of these
 	Refunds          int64 `json:"refunds"`            // in the ledger
+	Intents          int64 `json:"intents"`            // in the ledger
+	Disputes         int64 `json:"disputes"`           // in the ledger
 	Events           int64 `json:"events"`             // in the ledger
 	Delivered        int64 `json:"webhooks_delivered"` // answered 2xx
 	Undelivered      int64 `json:"webhooks_failed"`    // given up
@@ -34,6 +39,7 @@ type Stats struct {
 
 type counters struct {
 	requests, chargeReqs, captureReqs, refundReqs           atomic.Int64
+	intentReqs, confirmReqs                                 atomic.Int64
 	executed, charges, refunds, captures                    atomic.Int64
 	replayed, mismatched, inUse, refused, dropped, distinct atomic.Int64
 	mu                                                      sync.Mutex
@@ -50,7 +56,11 @@ func (n *counters) seen(method, path string) {
 		n.chargeReqs.Add(1)
 	case path == "/v1/refunds":
 		n.refundReqs.Add(1)
-	case len(path) > len("/capture") && path[len(path)-len("/capture"):] == "/capture":
+	case path == "/v1/payment_intents":
+		n.intentReqs.Add(1)
+	case strings.HasSuffix(path, "/confirm"):
+		n.confirmReqs.Add(1)
+	case strings.HasSuffix(path, "/capture"):
 		n.captureReqs.Add(1)
 	}
 }
@@ -70,6 +80,10 @@ func (n *counters) done(rec *record, _ *apiError) {
 	switch rec.Op {
 	case opCharge:
 		n.charges.Add(1)
+	case opIntent, opConfirm:
+		if rec.Charge != nil {
+			n.charges.Add(1)
+		}
 	case opRefund:
 		n.refunds.Add(1)
 	case opCapture:
@@ -79,7 +93,7 @@ func (n *counters) done(rec *record, _ *apiError) {
 
 func (n *counters) reset() {
 	for _, c := range []*atomic.Int64{
-		&n.requests, &n.chargeReqs, &n.captureReqs, &n.refundReqs, &n.executed, &n.charges, &n.refunds, &n.captures,
+		&n.requests, &n.chargeReqs, &n.captureReqs, &n.refundReqs, &n.intentReqs, &n.confirmReqs, &n.executed, &n.charges, &n.refunds, &n.captures,
 		&n.replayed, &n.mismatched, &n.inUse, &n.refused, &n.dropped, &n.distinct,
 	} {
 		c.Store(0)
@@ -94,7 +108,7 @@ func (s *Server) Stats() Stats {
 	n := &s.counts
 	out := Stats{
 		Requests: n.requests.Load(), ChargeRequests: n.chargeReqs.Load(), CaptureRequests: n.captureReqs.Load(),
-		RefundRequests: n.refundReqs.Load(), Executed: n.executed.Load(), ChargesExecuted: n.charges.Load(),
+		IntentRequests: n.intentReqs.Load(), ConfirmRequests: n.confirmReqs.Load(), RefundRequests: n.refundReqs.Load(), Executed: n.executed.Load(), ChargesExecuted: n.charges.Load(),
 		RefundsExecuted: n.refunds.Load(), CapturesExecuted: n.captures.Load(), Replayed: n.replayed.Load(),
 		Mismatched: n.mismatched.Load(), InUse: n.inUse.Load(), Refused: n.refused.Load(), Dropped: n.dropped.Load(),
 		DistinctKeys: n.distinct.Load(), Delivered: s.hooks.delivered.Load(), Undelivered: s.hooks.failed.Load(),
@@ -105,6 +119,8 @@ func (s *Server) Stats() Stats {
 	out.Failed = s.state.failed
 	out.Succeeded = out.Charges - out.Failed
 	out.Refunds = int64(len(s.state.refunds))
+	out.Intents = int64(len(s.state.intents))
+	out.Disputes = int64(len(s.state.disputes))
 	out.Events = int64(len(s.state.events))
 	return out
 }

@@ -39,6 +39,9 @@ func (s *Server) createCustomer(c *call) (work, *apiError) {
 	}, nil
 }
 
+// defaultSource is the id of the card that the customer's token became.
+func (c *customer) defaultSource() string { return "card_" + c.ID[len("cus_"):] }
+
 // customer finds a customer. cus_42 and cus_test… are always there and pay with a Visa card, so that examples need no
 // preparation.
 func (st *state) customer(id string, live bool) *customer {

@@ -23,11 +23,19 @@ type apiError struct {
 	Message     string `json:"message"`
 	Param       string `json:"param,omitempty"`
 	Charge      string `json:"charge,omitempty"`
+	// Intent is shown with errors about one; never in the error that is the intent's own Failure.
+	Intent *intent `json:"intent,omitempty"`
 }
 
 func (a *apiError) render(e *enc) {
 	e.open()
 	e.key("error")
+	a.inside(e)
+	e.close()
+}
+
+// inside renders what stands in the envelope, which is also an intent's last_payment_error.
+func (a *apiError) inside(e *enc) {
 	e.open()
 	for _, f := range [...]pair{{"charge", a.Charge}, {"code", a.Code}, {"decline_code", a.DeclineCode}} {
 		if f.V != "" {
@@ -41,8 +49,10 @@ func (a *apiError) render(e *enc) {
 	if a.Param != "" {
 		e.text("param", a.Param)
 	}
+	if a.Intent != nil {
+		e.object("payment_intent", a.Intent)
+	}
 	e.text("type", a.Type)
-	e.close()
 	e.close()
 }
 

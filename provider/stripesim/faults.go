@@ -161,9 +161,19 @@ func (s *faultSet) match(c *call) *Fault {
 	return nil
 }
 
+// source is what a call pays with, as its parameters have it.
+func (c *call) source() string {
+	for _, name := range []string{"source", "payment_method_data[card][token]", "payment_method"} {
+		if v := c.params.get(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
 func (m *Match) fits(c *call) bool {
 	if m.Method != "" && !strings.EqualFold(m.Method, c.method) || !strings.HasPrefix(c.path, m.Path) ||
-		m.Key != "" && m.Key != c.key || m.Source != "" && m.Source != c.params.get("source") {
+		m.Key != "" && m.Key != c.key || m.Source != "" && m.Source != c.source() {
 		return false
 	}
 	for name, want := range m.Params {

@@ -56,7 +56,11 @@ func (s *Server) listCharges(c *call) answer {
 			line = &timeline[*chargeEntry]{}
 		}
 	}
-	w.keep = func(i int) bool { return line.items[i].cur.Live == c.live }
+	through := c.params.get("payment_intent")
+	w.keep = func(i int) bool {
+		ch := line.items[i].cur
+		return ch.Live == c.live && (through == "" || ch.Intent == through)
+	}
 	items, more := line.page(w)
 	out := listing{object: "list", url: "/v1/charges", more: more}
 	for _, e := range items {
@@ -87,13 +91,61 @@ func (s *Server) listRefunds(c *call, id string) answer {
 	if bad != nil {
 		return bad.answer()
 	}
-	w.keep = func(i int) bool { return line.items[i].cur.Live == c.live }
+	through := c.params.get("payment_intent")
+	w.keep = func(i int) bool {
+		re := line.items[i].cur
+		return re.Live == c.live && (through == "" || re.Intent == through)
+	}
 	items, more := line.page(w)
 	out := listing{object: "list", url: c.path, more: more}
 	for _, e := range items {
 		out.items = append(out.items, e.cur)
 	}
 	return ok(out)
+}
+
+func (s *Server) listIntents(c *call) answer {
+	if bad := c.params.allow("created customer ending_before limit starting_after", "created expand"); bad != nil {
+		return bad.answer()
+	}
+	line := &s.state.allIntents
+	w, bad := c.window("payment_intent", func(id string) *position {
+		if e := s.state.intents[id]; e != nil {
+			return &e.position
+		}
+		return nil
+	})
+	if bad != nil {
+		return bad.answer()
+	}
+	cust := c.params.get("customer")
+	w.keep = func(i int) bool {
+		in := line.items[i].cur
+		return in.Live == c.live && (cust == "" || in.Customer == cust)
+	}
+	items, more := line.page(w)
+	out := listing{object: "list", url: "/v1/payment_intents", more: more}
+	for _, e := range items {
+		out.items = append(out.items, s.state.intentFor(e.cur, c.params.expands("data.latest_charge")))
+	}
+	return ok(out)
+}
+
+func (st *state) showIntent(c *call, id string) answer {
+	if bad := c.params.allow("client_secret", "expand"); bad != nil {
+		return bad.answer()
+	}
+	if e := st.intents[id]; e != nil && e.cur.Live == c.live {
+		return ok(st.intentFor(e.cur, c.params.expands("latest_charge")))
+	}
+	return noSuch("payment_intent", id, "intent").answer()
+}
+
+func (st *state) intentFor(in *intent, expand bool) renderer {
+	if latest := st.charges[in.Charge]; expand && latest != nil {
+		return expandedIntent{in, latest.cur}
+	}
+	return in
 }
 
 func (s *Server) listCustomers(c *call) answer {

@@ -30,7 +30,37 @@ type charge struct {
 	Status         string `json:"status"`
 	Decline        string `json:"decline,omitempty"` // decline_code of a failed charge
 	Dispute        string `json:"dispute,omitempty"`
+	DisputeWon     bool   `json:"dispute_won,omitempty"`
+	Intent         string `json:"payment_intent,omitempty"`
+	Method         string `json:"payment_method,omitempty"`
 	Key            string `json:"idempotency_key,omitempty"`
+}
+
+// intent is a payment intent. Failure is why its last attempt came to nothing.
+type intent struct {
+	ID           string    `json:"id"`
+	Created      int64     `json:"created"`
+	Live         bool      `json:"live,omitempty"`
+	Amount       int64     `json:"amount"`
+	Received     int64     `json:"amount_received"`
+	Currency     string    `json:"currency"`
+	Manual       bool      `json:"manual,omitempty"` // captured by a call of its own
+	Customer     string    `json:"customer,omitempty"`
+	Source       string    `json:"source,omitempty"` // the test token that pays
+	Method       string    `json:"payment_method,omitempty"`
+	Description  string    `json:"description,omitempty"`
+	ReceiptEmail string    `json:"receipt_email,omitempty"`
+	Suffix       string    `json:"statement_descriptor_suffix,omitempty"`
+	Descriptor   string    `json:"statement_descriptor,omitempty"`
+	Metadata     []pair    `json:"metadata,omitempty"`
+	Status       string    `json:"status"`
+	Charge       string    `json:"latest_charge,omitempty"`
+	Action       string    `json:"next_action,omitempty"`
+	ReturnURL    string    `json:"return_url,omitempty"`
+	Failure      *apiError `json:"last_payment_error,omitempty"`
+	CanceledAt   int64     `json:"canceled_at,omitempty"`
+	Reason       string    `json:"cancellation_reason,omitempty"`
+	Key          string    `json:"idempotency_key,omitempty"`
 }
 
 type refund struct {
@@ -38,6 +68,7 @@ type refund struct {
 	Created       int64  `json:"created"`
 	Live          bool   `json:"live,omitempty"`
 	Charge        string `json:"charge"`
+	Intent        string `json:"payment_intent,omitempty"`
 	Amount        int64  `json:"amount"`
 	Currency      string `json:"currency"`
 	Reason        string `json:"reason,omitempty"`
@@ -64,8 +95,10 @@ type dispute struct {
 	Created  int64  `json:"created"`
 	Live     bool   `json:"live,omitempty"`
 	Charge   string `json:"charge"`
+	Intent   string `json:"payment_intent,omitempty"`
 	Amount   int64  `json:"amount"`
 	Currency string `json:"currency"`
+	Status   string `json:"status,omitempty"` // empty: needs_response
 }
 
 type event struct {

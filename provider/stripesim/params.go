@@ -11,7 +11,7 @@ import (
 )
 
 // params are a request's parameters by their full names (metadata[order]), sorted. Of a name that comes twice, the last
-// one counts.
+// one counts, except of names that end in [], which are lists.
 type params []pair
 
 func parseParams(form string) (params, *apiError) {
@@ -26,13 +26,17 @@ func parseParams(form string) (params, *apiError) {
 		if err1 != nil || err2 != nil || !utf8.ValidString(n) || !utf8.ValidString(v) {
 			return nil, invalid("", "", "Invalid request: the parameters are not valid UTF-8 in form encoding.")
 		}
+		if strings.HasSuffix(n, "[]") {
+			out = append(out, pair{n, v})
+			continue
+		}
 		if i := slices.IndexFunc(out, func(p pair) bool { return p.K == n }); i >= 0 {
 			out[i].V = v
 			continue
 		}
 		out = append(out, pair{n, v})
 	}
-	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.K, b.K) })
+	slices.SortStableFunc(out, func(a, b pair) int { return strings.Compare(a.K, b.K) })
 	return out, nil
 }
 
@@ -114,6 +118,32 @@ func (p params) boolean(name string, absent bool) (bool, *apiError) {
 	default:
 		return false, invalid("", name, "Invalid boolean: %s", v)
 	}
+}
+
+// expands tells whether an object is asked for in full: expand[]=name or expand[0]=name.
+func (p params) expands(name string) bool {
+	return slices.ContainsFunc(p, func(f pair) bool { return strings.HasPrefix(f.K, "expand[") && f.V == name })
+}
+
+// price reads amount and currency of what is to be paid.
+func (p params) price() (amount int64, currency string, bad *apiError) {
+	amount, given, bad := p.positive("amount")
+	if bad != nil {
+		return 0, "", bad
+	}
+	if !given {
+		return 0, "", missing("amount")
+	}
+	currency = strings.ToLower(p.get("currency"))
+	switch {
+	case currency == "":
+		return 0, "", missing("currency")
+	case !currencies[currency]:
+		return 0, "", invalid("", "currency", "Invalid currency: %s. The simulator knows the currencies that Stripe charges in.", currency)
+	case amount < minimum(currency):
+		return 0, "", invalid("amount_too_small", "amount", "Amount must be at least %s", leastAmount(currency))
+	}
+	return amount, currency, nil
 }
 
 // metadata collects metadata[…]. An empty value means "not set", as with Stripe.

@@ -4,11 +4,11 @@ import "sort"
 
 func (s *Server) createRefund(c *call) (work, *apiError) {
 	p := c.params
-	if bad := p.allow("amount charge reason refund_application_fee reverse_transfer", "expand metadata"); bad != nil {
+	if bad := p.allow("amount charge payment_intent reason refund_application_fee reverse_transfer", "expand metadata"); bad != nil {
 		return nil, bad
 	}
-	id := p.get("charge")
-	if id == "" {
+	id, through := p.get("charge"), p.get("payment_intent")
+	if id == "" && through == "" {
 		return nil, missing("charge")
 	}
 	amount, given, bad := p.positive("amount")
@@ -24,6 +24,18 @@ func (s *Server) createRefund(c *call) (work, *apiError) {
 		return nil, invalid("", "reason", "Invalid reason: must be one of duplicate, fraudulent, or requested_by_customer")
 	}
 	return func(st *state) (*record, *apiError) {
+		if through != "" {
+			in := st.intents[through]
+			switch {
+			case in == nil || in.cur.Live != c.live:
+				return nil, noSuchParam("payment_intent", through, "payment_intent")
+			case id != "" && id != in.cur.Charge:
+				return nil, invalid("", "charge", "Charge %s is not that of PaymentIntent %s.", id, through)
+			case in.cur.Charge == "":
+				return nil, in.cur.unexpected("This PaymentIntent does not have a successful charge to refund.")
+			}
+			id = in.cur.Charge
+		}
 		e := st.charges[id]
 		if e == nil || e.cur.Live != c.live {
 			return nil, noSuchParam("charge", id, "charge")
@@ -39,7 +51,7 @@ func (s *Server) createRefund(c *call) (work, *apiError) {
 		ch.AmountRefunded += amount
 		rec := &record{Op: opRefund, Charge: &ch}
 		rec.Refund = &refund{
-			ID: newID("re_3"), Created: s.now().Unix(), Live: ch.Live, Charge: id, Amount: amount, Currency: ch.Currency,
+			ID: newID("re_3"), Created: s.now().Unix(), Live: ch.Live, Charge: id, Intent: ch.Intent, Amount: amount, Currency: ch.Currency,
 			Reason: reason, Status: "succeeded", Metadata: metadata, Key: c.key,
 		}
 		rec.event("charge.refunded")
@@ -52,13 +64,15 @@ func refundable(ch *charge, amount, rest int64) *apiError {
 	switch {
 	case ch.Status != "succeeded":
 		return invalid("", "charge", "Charge %s did not succeed, so there is nothing to refund.", ch.ID)
-	case ch.Dispute != "":
+	case ch.Dispute != "" && !ch.DisputeWon:
 		return invalid("charge_disputed", "", "Charge %s has been charged back; cannot issue a refund.", ch.ID)
 	case rest == 0:
 		return invalid("charge_already_refunded", "", "Charge %s has already been refunded.", ch.ID)
 	case amount > rest:
 		return invalid("", "amount", "Refund amount (%s) is greater than unrefunded amount on charge (%s)",
 			money(amount, ch.Currency), money(rest, ch.Currency))
+	case !ch.Captured && ch.Intent != "":
+		return invalid("", "charge", "Charge %s is not captured: cancel PaymentIntent %s instead.", ch.ID, ch.Intent)
 	case !ch.Captured && amount < ch.Amount:
 		return invalid("", "amount", "Charge %s is not captured: it can only be refunded whole, or captured for less.", ch.ID)
 	}
@@ -83,19 +97,6 @@ func (s *Server) FailRefund(id, reason string) error {
 		rec.event("refund.failed")
 		rec.event("refund.updated")
 		rec.event("charge.refund.updated")
-		return rec
-	})
-}
-
-// DisputeCharge opens a dispute over a captured charge.
-func (s *Server) DisputeCharge(id string) error {
-	return s.change(func(st *state) *record {
-		e := st.charges[id]
-		if e == nil || e.cur.Dispute != "" || !e.cur.Captured {
-			return nil
-		}
-		rec := &record{Op: opChange}
-		addDispute(rec, e.cur)
 		return rec
 	})
 }

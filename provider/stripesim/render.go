@@ -134,8 +134,12 @@ func (c *charge) render(e *enc) {
 	e.nulls("on_behalf_of", "order")
 	c.renderOutcome(e)
 	e.flag("paid", c.Status == "succeeded")
-	e.nulls("payment_intent")
-	e.text("payment_method", "card_"+suffix)
+	e.opt("payment_intent", c.Intent)
+	if c.Method != "" {
+		e.text("payment_method", c.Method)
+	} else {
+		e.text("payment_method", "card_"+suffix)
+	}
 	c.renderMethod(e, card)
 	e.raw("radar_options", "{}")
 	e.opt("receipt_email", c.ReceiptEmail)
@@ -144,7 +148,11 @@ func (c *charge) render(e *enc) {
 	e.flag("refunded", c.AmountRefunded > 0 && c.AmountRefunded == c.Amount)
 	c.renderRefunds(e)
 	e.nulls("review", "shipping")
-	c.renderSource(e, card)
+	if c.Intent == "" {
+		c.renderSource(e, card)
+	} else {
+		e.nulls("source")
+	}
 	e.nulls("source_transfer")
 	e.opt("statement_descriptor", c.Descriptor)
 	e.opt("statement_descriptor_suffix", c.Suffix)
@@ -252,7 +260,7 @@ func (r *refund) render(e *enc) {
 		e.text("failure_reason", r.FailureReason)
 	}
 	e.metadata(r.Metadata)
-	e.nulls("payment_intent")
+	e.opt("payment_intent", r.Intent)
 	e.opt("reason", r.Reason)
 	e.nulls("receipt_number", "source_transfer_reversal")
 	e.text("status", r.Status)
@@ -269,7 +277,7 @@ func (c *customer) render(e *enc) {
 	e.num("created", c.Created)
 	e.nulls("currency")
 	if c.Source != "" {
-		e.text("default_source", "card_"+c.ID[len("cus_"):])
+		e.text("default_source", c.defaultSource())
 	} else {
 		e.nulls("default_source")
 	}
@@ -287,27 +295,6 @@ func (c *customer) render(e *enc) {
 	e.nulls("shipping")
 	e.text("tax_exempt", "none")
 	e.nulls("test_clock")
-	e.close()
-}
-
-func (d *dispute) render(e *enc) {
-	e.open()
-	e.text("id", d.ID)
-	e.text("object", "dispute")
-	e.num("amount", d.Amount)
-	e.raw("balance_transactions", "[]")
-	e.text("charge", d.Charge)
-	e.num("created", d.Created)
-	e.text("currency", d.Currency)
-	e.raw("evidence", "{}")
-	e.raw("evidence_details", `{"due_by":`+strconv.FormatInt(d.Created+7*86400, 10)+`,"has_evidence":false,"past_due":false,"submission_count":0}`)
-	e.flag("is_charge_refundable", false)
-	e.flag("livemode", d.Live)
-	e.raw("metadata", "{}")
-	e.text("network_reason_code", "10.4")
-	e.nulls("payment_intent")
-	e.text("reason", "fraudulent")
-	e.text("status", "needs_response")
 	e.close()
 }
 

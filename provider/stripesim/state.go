@@ -1,23 +1,30 @@
 package stripesim
 
-import "sort"
+import (
+	"sort"
+	"strings"
+)
 
 // state is everything the simulator knows, rebuilt from the ledger at start. Server.mu guards it; apply is the only place
 // that changes it, so that a replayed ledger and a live simulator can't differ.
 type state struct {
-	seq        int64
-	charges    map[string]*chargeEntry
-	allCharges timeline[*chargeEntry]
-	byCustomer map[string]*timeline[*chargeEntry]
-	refunds    map[string]*refundEntry
-	allRefunds timeline[*refundEntry]
-	customers  map[string]*customer
-	custOrder  timeline[*customerEntry]
-	events     map[string]*event
-	allEvents  timeline[*event]
-	keys       map[string]*keyEntry
-	balance    map[string]int64 // captured minus refunded, by currency
-	failed     int64            // charges that were declined
+	seq         int64
+	charges     map[string]*chargeEntry
+	allCharges  timeline[*chargeEntry]
+	byCustomer  map[string]*timeline[*chargeEntry]
+	refunds     map[string]*refundEntry
+	allRefunds  timeline[*refundEntry]
+	intents     map[string]*intentEntry
+	allIntents  timeline[*intentEntry]
+	disputes    map[string]*disputeEntry
+	allDisputes timeline[*disputeEntry]
+	customers   map[string]*customer
+	custOrder   timeline[*customerEntry]
+	events      map[string]*event
+	allEvents   timeline[*event]
+	keys        map[string]*keyEntry
+	balance     map[string]int64 // captured minus refunded, by currency
+	failed      int64            // charges that were declined
 }
 
 type chargeEntry struct {
@@ -29,6 +36,16 @@ type chargeEntry struct {
 type refundEntry struct {
 	position
 	cur *refund
+}
+
+type intentEntry struct {
+	position
+	cur *intent
+}
+
+type disputeEntry struct {
+	position
+	cur *dispute
 }
 
 type customerEntry struct {
@@ -51,17 +68,21 @@ type keyEntry struct {
 func newState() *state {
 	return &state{
 		charges: map[string]*chargeEntry{}, byCustomer: map[string]*timeline[*chargeEntry]{}, refunds: map[string]*refundEntry{},
+		intents: map[string]*intentEntry{}, disputes: map[string]*disputeEntry{},
 		customers: map[string]*customer{}, events: map[string]*event{}, keys: map[string]*keyEntry{}, balance: map[string]int64{},
 	}
 }
 
 const (
 	opCharge   = "charge"
-	opCapture  = "capture"
+	opCapture  = "capture" // of a charge, or of an intent's
+	opIntent   = "intent"
+	opConfirm  = "confirm"
+	opCancel   = "cancel"
 	opRefund   = "refund"
 	opCustomer = "customer"
 	opKey      = "key"    // only an answer to remember
-	opChange   = "change" // a later change of a refund or charge: a dispute, a refund that fails
+	opChange   = "change" // what happens without a request: a dispute, a refund that fails, an authentication
 	opForget   = "forget"
 	opReset    = "reset"
 )
@@ -75,12 +96,15 @@ type record struct {
 	Refund   *refund       `json:"refund,omitempty"`
 	Customer *customer     `json:"customer,omitempty"`
 	Dispute  *dispute      `json:"dispute,omitempty"`
+	Intent   *intent       `json:"intent,omitempty"`
+	Expand   bool          `json:"expand,omitempty"` // the intent is answered with its charge
 	Events   []eventRecord `json:"events,omitempty"`
 	Request  string        `json:"request,omitempty"`
 	Key      *keyRecord    `json:"key,omitempty"`
 	Forget   string        `json:"forget,omitempty"`
 
-	made []*event // filled by apply
+	made   []*event // filled by apply
+	latest *charge  // of the intent, as it is right after the request; filled by apply
 }
 
 type eventRecord struct {
@@ -104,6 +128,12 @@ func (rec *record) event(kind string) {
 
 // answer is the object that the request which made this record is answered with.
 func (rec *record) answer() renderer {
+	if rec.Intent != nil {
+		if rec.Expand && rec.latest != nil {
+			return expandedIntent{rec.Intent, rec.latest}
+		}
+		return rec.Intent
+	}
 	switch rec.Op {
 	case opCharge, opCapture:
 		return rec.Charge
@@ -143,6 +173,15 @@ func (st *state) apply(rec *record) {
 	if rec.Customer != nil {
 		st.customers[rec.Customer.ID] = rec.Customer
 		st.custOrder.insert(&customerEntry{position: st.next(rec.Customer.Created), cur: rec.Customer})
+	}
+	if rec.Dispute != nil {
+		st.putDispute(rec.Dispute)
+	}
+	if rec.Intent != nil {
+		st.putIntent(rec.Intent)
+		if latest := st.charges[rec.Intent.Charge]; latest != nil {
+			rec.latest = latest.cur
+		}
 	}
 	for _, e := range rec.Events {
 		st.putEvent(rec, e)
@@ -213,17 +252,39 @@ func (st *state) putRefund(r *refund) {
 	}
 }
 
+func (st *state) putIntent(in *intent) {
+	if entry := st.intents[in.ID]; entry != nil {
+		entry.cur = in
+		return
+	}
+	entry := &intentEntry{position: st.next(in.Created), cur: in}
+	st.intents[in.ID] = entry
+	st.allIntents.insert(entry)
+}
+
+func (st *state) putDispute(d *dispute) {
+	if entry := st.disputes[d.ID]; entry != nil {
+		entry.cur = d
+		return
+	}
+	entry := &disputeEntry{position: st.next(d.Created), cur: d}
+	st.disputes[d.ID] = entry
+	st.allDisputes.insert(entry)
+}
+
 func (st *state) putEvent(rec *record, e eventRecord) {
 	v := &event{position: st.next(rec.At), id: e.ID, kind: e.Type, request: rec.Request}
 	if rec.Key != nil {
 		v.key = rec.Key.Name
 	}
-	switch e.Type {
-	case "charge.dispute.created":
+	switch {
+	case strings.HasPrefix(e.Type, "charge.dispute."):
 		v.object, v.live = rec.Dispute, rec.Dispute.Live
-	case "refund.created", "refund.updated", "refund.failed", "charge.refund.updated":
+	case strings.HasPrefix(e.Type, "refund."), e.Type == "charge.refund.updated":
 		v.object, v.live = rec.Refund, rec.Refund.Live
-	case "customer.created":
+	case strings.HasPrefix(e.Type, "payment_intent."):
+		v.object, v.live = rec.Intent, rec.Intent.Live
+	case e.Type == "customer.created":
 		v.object, v.live = rec.Customer, rec.Customer.Live
 	default:
 		v.object, v.live = rec.Charge, rec.Charge.Live

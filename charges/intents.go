@@ -127,8 +127,7 @@ func (i intending) confirm(ctx context.Context, op idemkeys.Operation) (idemkeys
 		// It may be about an earlier confirmation of ours: the intent tells, at the next attempt.
 		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "the provider would not confirm: " + outcome.Refusal.Message}
 	case outcome.Refusal != nil:
-		c := i.refused(op, f.Request, *outcome.Refusal)
-		return noted(withIntent(c, f.IntentID), "sent"), nil
+		return noted(i.through(f.IntentID).refused(op, f.Request, *outcome.Refusal), "sent"), nil
 	}
 	c, err := i.ended(ctx, op, f, *outcome.Intent)
 	return noted(c, "sent"), err
@@ -157,11 +156,11 @@ func (i intending) ended(ctx context.Context, op idemkeys.Operation, f intentFro
 		if err != nil {
 			return idemkeys.Commit{}, unresolved(err).lookUp()
 		}
-		return withIntent(i.settled(op, f.Request, *got), in.ID), nil
+		return i.through(in.ID).settled(op, f.Request, *got), nil
 	case provider.IntentRequiresAction, provider.IntentProcessing:
 		return i.waiting(op, f, in), nil
 	case provider.IntentRequiresPaymentMethod, provider.IntentCanceled:
-		return withIntent(i.refused(op, f.Request, whyNot(in)), in.ID), nil
+		return i.through(in.ID).refused(op, f.Request, whyNot(in)), nil
 	}
 	return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: fmt.Sprintf("the intent %s is %s after its confirmation", in.ID, in.Status)}
 }
@@ -189,18 +188,17 @@ func whyNot(in provider.Intent) provider.Refusal {
 // reconciler asks.
 func (i intending) waiting(op idemkeys.Operation, f intentFrozen, in provider.Intent) idemkeys.Commit {
 	charge := pendingCharge(op, f.Request)
-	charge.NextAction, charge.intentID = nextActionOf(in.NextAction), in.ID
+	charge.NextAction = nextActionOf(in.NextAction)
 	answer := idemkeys.Answer{
 		Code: http.StatusCreated, Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/charges/" + charge.ID}, Body: idemkeys.Render(charge),
 	}
-	return i.commit(op, idemkeys.Completed, answer, charge, "charge.pending")
+	return i.through(in.ID).commit(op, idemkeys.Completed, answer, charge, "charge.pending")
 }
 
-// withIntent lets a settled charge name its intent.
-func withIntent(c idemkeys.Commit, id string) idemkeys.Commit {
-	w := c.Write.(settlement) //nolint:forcetypeassert // creation's commits have no other
-	w.charge.intentID = id
-	c.Write = w
+// through is a creation whose charge names the intent.
+func (i intending) through(id string) creation {
+	c := i.creation
+	c.intentID = id
 	return c
 }
 

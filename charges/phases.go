@@ -39,6 +39,7 @@ type creation struct {
 	provider provider.Provider
 	store    *Store
 	cfg      Config
+	intentID string // of the intent through which the charge was made, if any
 }
 
 // charge finds out, or brings about, what the operation's frozen request comes to.
@@ -204,6 +205,7 @@ func errorAnswer(code int, p idemkeys.Problem) idemkeys.Answer {
 
 func (c creation) commit(op idemkeys.Operation, status idemkeys.Status, a idemkeys.Answer, charge Charge, eventType string) idemkeys.Commit {
 	id := db.NewID("evt")
+	charge.intentID = c.intentID
 	return idemkeys.Commit{Next: idemkeys.Finished, Status: status, Answer: &a, Write: settlement{
 		store: c.store, charge: charge,
 		eventID: id, eventType: eventType, eventPayload: renderEvent(id, eventType, op.Now(), charge, charge.Livemode),

@@ -60,13 +60,11 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		row := claimRow{apiKeyID: r.APIKeyID, request: request, metadata: "{}"}
 		row.version, row.hash = r.Fingerprint.Current()
-		kind, frozen, err := KindCreate, []byte(nil), error(nil)
+		kind, freeze := KindCreate, any(request)
 		if s.cfg.Intents {
-			kind = KindIntent
-			frozen, err = json.Marshal(freezeIntent(request, s.cfg.Installation))
-		} else {
-			frozen, err = json.Marshal(request)
+			kind, freeze = KindIntent, freezeIntent(request, s.cfg.Installation)
 		}
+		frozen, err := json.Marshal(freeze)
 		if err != nil {
 			return idemkeys.Operation{}, false, err
 		}

@@ -73,7 +73,7 @@ type doomedTx struct {
 
 func (t doomedTx) Commit(ctx context.Context) error {
 	if t.p.rollback {
-		_ = t.Tx.Rollback(ctx)
+		_ = t.Rollback(ctx)
 	} else if err := t.Tx.Commit(ctx); err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (r *simRun) checkBooks() {
 		}
 		// A key may stand for a new operation when it was proven that nothing moved, or when its retention is over: by the database's clock, which is
 		// turned by up to a minute in all.
-		if before, any := last[op.key]; any && c.created.Sub(before.settled) < 24*time.Hour-time.Minute {
+		if before, answered := last[op.key]; answered && c.created.Sub(before.settled) < 24*time.Hour-time.Minute {
 			r.fail("%s: %s was settled %v before %s was claimed: one key, two answers", op.key, r.ops[before.operation].name, c.created.Sub(before.settled), op.name)
 		}
 		last[op.key] = c

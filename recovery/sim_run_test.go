@@ -69,14 +69,17 @@ type simOp struct {
 // simMix is how often what happens.
 type simMix struct {
 	crash, fault, lookupFault, lost, hold float64
-	arrive                                float64            // of late requests, when one may
-	jump                                  float64            // of passing time: how often it is long
+	arrive                                float64 // of late requests, when one may
+	jump                                  float64 // of passing time: how often it is long
+	jumps                                 []time.Duration
 	only                                  []string           // the faults of charges to draw from; empty: all
 	places                                map[string]float64 // how much more often a goroutine that stands here is let go; below 1: slow
 	steps                                 int
 }
 
-var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, jump: 0.18, steps: 320}
+var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, jump: 0.18, steps: 320,
+	jumps: []time.Duration{6 * time.Second, 35 * time.Second, 95 * time.Second, 95 * time.Second, 130 * time.Second, 10 * time.Minute, 22 * time.Hour, 25 * time.Hour},
+}
 
 var simEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -276,7 +279,8 @@ type simMutation struct {
 	chargeError func(error) error
 	lookup      func([]provider.Charge, error) ([]provider.Charge, error)
 	mix         simMix
-	wants       string // part of what is noticed
+	wants       string // pattern of what is noticed
+	books       bool   // it is to be noticed in the books, not earlier
 }
 
 // change puts operations that became due at the same moment in an order, so that a seed decides which of them is leased first; and takes out what

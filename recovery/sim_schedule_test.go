@@ -92,8 +92,13 @@ func (r *simRun) fate(s *simStop) simOrder {
 		return simOrder{fate: refuse}
 	}
 	crash := r.mix.crash
-	if slices.Contains([]string{"KeyPark", "KeyForget", "KeySweep", "KeyRelease", "ChargeSettle", "KeyTakeOver"}, s.place) {
-		crash *= 4 // rarer than reads
+	switch s.place { // the rarer a place is, the more often a process dies there
+	case "KeyPark":
+		crash *= 20
+	case "KeyForget", "Charge", "FindCharge":
+		crash *= 6
+	case "KeySweep", "KeyRelease", "ChargeSettle", "KeyTakeOver":
+		crash *= 4
 	}
 	dice := r.dice.Float64()
 	switch {
@@ -175,7 +180,7 @@ func (r *simRun) killOne() {
 func (r *simRun) letTimePass() {
 	d := time.Duration(100+r.dice.IntN(2500)) * time.Millisecond
 	if r.dice.Float64() < r.mix.jump {
-		d = []time.Duration{6 * time.Second, 35 * time.Second, 95 * time.Second, 95 * time.Second, 130 * time.Second, 10 * time.Minute, 22 * time.Hour, 25 * time.Hour}[r.dice.IntN(8)]
+		d = r.mix.jumps[r.dice.IntN(len(r.mix.jumps))]
 		r.counts.add("time jumps of %v", d)
 	}
 	r.say("%v pass", d)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	simShort = 24 // runs in make test: enough for most crash points, short enough for every commit
+	simShort = 30 // runs in make test: enough for most crash points, short enough for every commit
 	simTail  = 60 // lines of a failed run's trace
 )
 

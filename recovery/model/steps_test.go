@@ -136,7 +136,7 @@ func (s state) drive(i int, w without, out *[]step) {
 		case d.old: // its deadline holds for reads too
 			add(false, release(s, false, false, false), "finds its run over")
 			return
-		case made && !(w.lookFirst && d.does == looks):
+		case made && (!w.lookFirst || d.does == looksOnly):
 			add(false, settle(s, charged), "finds the charge")
 		default:
 			add(false, s.miss(i, d, settle, release, w), "finds nothing")

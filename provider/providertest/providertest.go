@@ -31,6 +31,13 @@ type World struct {
 	Currency string // in which 2000 minor units are an ordinary amount
 	// Sources: one that pays, one that is declined, one that doesn't exist.
 	Good, Declined, Missing string
+	// NeedsAction is a source whose payer has to authenticate, and Customer one who pays with what is stored.
+	NeedsAction, Customer string
+	// Authenticate ends what an intent waits for: the payer agrees or doesn't.
+	Authenticate func(intent string, agrees bool)
+	// Dispute opens a dispute over a charge and gives its id; CloseDispute ends it.
+	Dispute      func(charge string) (dispute string)
+	CloseDispute func(dispute string, won bool)
 	// Break arms a break for the next money call.
 	Break func(Break)
 	// ForgetKeys makes the provider forget every idempotency key, as it does after its window.
@@ -68,6 +75,19 @@ func Run(t *testing.T, newWorld func(t *testing.T) World) {
 		"deadline during the call":                   deadline,
 		"no key, no call":                            noKey,
 		"metadata comes back on nobody else's terms": metadata,
+		"intent: created, then confirmed":            intentPays,
+		"intent: declined":                           intentDeclined,
+		"intent: refused":                            intentRefused,
+		"intent: creation lost":                      intentCreationLost,
+		"intent: confirmation lost":                  intentConfirmationLost,
+		"intent: confirmed by many at once":          intentsAtOnce,
+		"intent: look-up through many pages":         intentPages,
+		"intent: authorise and capture":              intentCapture,
+		"intent: a customer pays":                    intentCustomer,
+		"intent: the payer authenticates":            intentAction,
+		"intent: no key, no call":                    intentNoKey,
+		"get a refund":                               getRefund,
+		"disputes":                                   disputes,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, &world{World: newWorld(t), T: t}) })
 	}

@@ -47,6 +47,17 @@ func TestConformance(t *testing.T) {
 		sim, p := newSim(t)
 		return providertest.World{
 			Provider: p, Currency: "usd", Good: "tok_visa", Declined: "tok_chargeDeclined", Missing: "tok_nobody",
+			NeedsAction: "tok_threeDSecure2Required", Customer: "cus_42",
+			Authenticate: func(intent string, agrees bool) { must(t, sim.Authenticate(intent, agrees)) },
+			Dispute: func(charge string) string {
+				must(t, sim.DisputeCharge(charge))
+				var books struct{ Disputes []struct{ ID string } }
+				ledger(t, sim, "charge="+charge, &books)
+				return books.Disputes[0].ID
+			},
+			CloseDispute: func(dispute string, won bool) {
+				must(t, sim.CloseDispute(dispute, map[bool]string{true: "won", false: "lost"}[won]))
+			},
 			Break: func(b providertest.Break) {
 				rule := stripesim.Rule{Match: stripesim.Match{Method: "POST"}, Count: 1, Fault: breaks[b]}
 				if _, err := sim.AddFault(rule); err != nil {
@@ -63,19 +74,31 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ledger(t *testing.T, sim *stripesim.Server, query string, into any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	sim.ServeHTTP(w, httptest.NewRequest("GET", "/_sim/ledger?"+query, nil))
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+}
+
 // moved asks the simulator's ledger, not the API under test.
 func moved(t *testing.T, sim *stripesim.Server, operation string) int {
 	t.Helper()
-	w := httptest.NewRecorder()
-	sim.ServeHTTP(w, httptest.NewRequest("GET", "/_sim/ledger?"+provider.MetadataOperation+"="+operation, nil))
-	var ledger struct {
+	var books struct {
 		Charges []struct{ Status string }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &ledger); err != nil {
-		t.Fatalf("%v: %s", err, w.Body)
-	}
+	ledger(t, sim, provider.MetadataOperation+"="+operation, &books)
 	n := 0
-	for _, c := range ledger.Charges {
+	for _, c := range books.Charges {
 		if c.Status == "succeeded" {
 			n++
 		}

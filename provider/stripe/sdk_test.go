@@ -166,6 +166,20 @@ func TestStripeMock(t *testing.T) {
 			return err
 		},
 	}
+	// Stripe takes tokens as payment_method_data[card], but its published description has it nowhere.
+	withMethod := r
+	withMethod.Source = "pm_card_visa"
+	for name, r := range map[string]provider.ChargeRequest{"intent": withMethod, "customer intent": withCustomer} {
+		calls[name] = func() error { _, err := p.CreateIntent(ctx, r, "https://shop.example"); return err }
+	}
+	calls["confirm"] = func() error {
+		_, err := p.ConfirmIntent(ctx, provider.ConfirmRequest{IdempotencyKey: "k", Tags: tags, IntentID: "pi_1", ReturnURL: "https://shop.example"})
+		return err
+	}
+	calls["capture of an intent"] = func() error {
+		_, err := p.Capture(ctx, provider.CaptureRequest{IdempotencyKey: "k", Tags: tags, IntentID: "pi_1", ChargeID: "ch_1", Amount: 7})
+		return err
+	}
 	for name, call := range calls {
 		var e *provider.Error
 		if err := call(); !errors.As(err, &e) || e.Kind != provider.Conflict || e.HTTPStatus != 200 {
@@ -175,12 +189,94 @@ func TestStripeMock(t *testing.T) {
 	if c, err := p.GetCharge(ctx, "ch_1"); err != nil || c == nil {
 		t.Errorf("get: %+v, %v", c, err)
 	}
+	if i, err := p.GetIntent(ctx, "pi_1"); err != nil || i == nil || i.Charge == nil {
+		t.Errorf("get intent: %+v, %v", i, err)
+	}
+	if d, err := p.GetDispute(ctx, "dp_1"); err != nil || d == nil {
+		t.Errorf("get dispute: %+v, %v", d, err)
+	}
+	if r, err := p.GetRefund(ctx, "re_1"); err != nil || r == nil {
+		t.Errorf("get refund: %+v, %v", r, err)
+	}
 	now := time.Now()
+	if hits, err := p.FindIntent(ctx, provider.Lookup{Tags: tags, From: now, To: now}); err != nil || len(hits) != 0 {
+		t.Errorf("find intent: %v, %v", hits, err)
+	}
 	if hits, err := p.FindCharge(ctx, provider.Lookup{Tags: tags, From: now, To: now}); err != nil || len(hits) != 0 {
 		t.Errorf("find charge: %v, %v", hits, err)
 	}
 	// The example refund belongs to another charge than asked for: the adapter must not take such a list for an answer.
 	if hits, err := p.FindRefund(ctx, provider.Lookup{Tags: tags, ChargeID: "ch_1"}); err == nil {
 		t.Errorf("find refund: %v", hits)
+	}
+}
+
+// TestSDKReadsIntents is TestSDKReadsSimulator for intents and disputes.
+func TestSDKReadsIntents(t *testing.T) {
+	sim, err := stripesim.New(stripesim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	server := httptest.NewServer(sim)
+	defer server.Close()
+	quiet := &sdk.LeveledLogger{Level: sdk.LevelNull}
+	backend := sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{URL: &server.URL, LeveledLogger: quiet, MaxNetworkRetries: sdk.Int64(0)})
+	api := client.New("sk_test_1", &sdk.Backends{API: backend, Connect: backend, Uploads: backend})
+
+	create := func(method string) *sdk.PaymentIntent {
+		t.Helper()
+		params := &sdk.PaymentIntentParams{
+			Amount: sdk.Int64(2000), Currency: sdk.String("usd"), PaymentMethod: sdk.String(method), CaptureMethod: sdk.String("manual"),
+			PaymentMethodTypes: sdk.StringSlice([]string{"card"}),
+		}
+		params.AddMetadata("order", "7")
+		i, err := api.PaymentIntents.New(params)
+		if err != nil || i.Status != sdk.PaymentIntentStatusRequiresConfirmation || i.Metadata["order"] != "7" || i.PaymentMethod == nil || i.ClientSecret == "" {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		return i
+	}
+	i := create("pm_card_createDispute")
+	confirm := &sdk.PaymentIntentConfirmParams{}
+	confirm.AddExpand("latest_charge")
+	if i, err = api.PaymentIntents.Confirm(i.ID, confirm); err != nil || i.Status != sdk.PaymentIntentStatusRequiresCapture || i.AmountCapturable != 2000 ||
+		i.LatestCharge.PaymentIntent.ID != i.ID || i.LatestCharge.Metadata["order"] != "7" || i.LatestCharge.PaymentMethodDetails.Card.Last4 != "0259" {
+		t.Fatalf("%+v, %v", i, err)
+	}
+	if i, err = api.PaymentIntents.Capture(i.ID, nil); err != nil || i.AmountReceived != 2000 || i.LatestCharge.ID == "" {
+		t.Fatalf("%+v, %v", i, err)
+	}
+	_, err = api.PaymentIntents.Cancel(i.ID, nil)
+	var e *sdk.Error
+	if !errors.As(err, &e) || e.Code != sdk.ErrorCodePaymentIntentUnexpectedState || e.PaymentIntent.Status != sdk.PaymentIntentStatusSucceeded {
+		t.Fatalf("%v", err)
+	}
+	declined := create("pm_card_chargeDeclined")
+	_, err = api.PaymentIntents.Confirm(declined.ID, nil)
+	if !errors.As(err, &e) || e.Type != sdk.ErrorTypeCard || e.PaymentIntent.LastPaymentError.ChargeID != e.ChargeID || e.PaymentIntent.LatestCharge.ID != e.ChargeID {
+		t.Fatalf("%v", err)
+	}
+	asked := create("pm_card_threeDSecure2Required")
+	asked, err = api.PaymentIntents.Confirm(asked.ID, &sdk.PaymentIntentConfirmParams{ReturnURL: sdk.String("https://shop.example")})
+	if err != nil || asked.NextAction.Type != sdk.PaymentIntentNextActionTypeRedirectToURL || asked.NextAction.RedirectToURL.URL == "" {
+		t.Fatalf("%+v, %v", asked, err)
+	}
+	if canceled, err := api.PaymentIntents.Cancel(asked.ID, nil); err != nil || canceled.Status != sdk.PaymentIntentStatusCanceled || canceled.NextAction != nil {
+		t.Fatalf("%+v, %v", canceled, err)
+	}
+	if err := sim.DisputeCharge(i.LatestCharge.ID); err != nil {
+		t.Fatal(err)
+	}
+	disputes := api.Disputes.List(&sdk.DisputeListParams{Charge: &i.LatestCharge.ID})
+	if !disputes.Next() || disputes.Dispute().Status != sdk.DisputeStatusNeedsResponse || disputes.Dispute().PaymentIntent.ID != i.ID {
+		t.Fatalf("%v", disputes.Err())
+	}
+	n := 0
+	for list := api.PaymentIntents.List(&sdk.PaymentIntentListParams{ListParams: sdk.ListParams{Limit: sdk.Int64(1)}}); list.Next(); {
+		n++
+	}
+	if n != 3 {
+		t.Fatalf("%d intents", n)
 	}
 }

@@ -385,7 +385,7 @@ SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_ha
     coalesce(k.first_attempt_at > clock_timestamp() - $2::interval, true)::boolean AS window_open,
     coalesce(k.first_miss_at <= clock_timestamp() - $3::interval, false)::boolean AS span_over,
     coalesce(extract(epoch FROM clock_timestamp() - k.locked_at), 0)::float8 AS lease_age_seconds,
-    coalesce(extract(epoch FROM k.next_run_at - clock_timestamp()), 0)::float8 AS pause_seconds_left,
+    coalesce(extract(epoch FROM clock_timestamp() - k.last_attempt_at), 0)::float8 AS attempt_age_seconds,
     clock_timestamp()::timestamptz AS now
 FROM idempotency_keys k
 WHERE k.account_id = $4 AND k.key = $5
@@ -400,14 +400,14 @@ type KeyReadParams struct {
 }
 
 type KeyReadRow struct {
-	IdempotencyKey   IdempotencyKey
-	Stale            bool
-	Expired          bool
-	WindowOpen       bool
-	SpanOver         bool
-	LeaseAgeSeconds  float64
-	PauseSecondsLeft float64
-	Now              time.Time
+	IdempotencyKey    IdempotencyKey
+	Stale             bool
+	Expired           bool
+	WindowOpen        bool
+	SpanOver          bool
+	LeaseAgeSeconds   float64
+	AttemptAgeSeconds float64
+	Now               time.Time
 }
 
 // Idempotency keys. Every write after the claim names operation, lease token and recovery point: no rows means the lease is lost.
@@ -455,7 +455,7 @@ func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyR
 		&i.WindowOpen,
 		&i.SpanOver,
 		&i.LeaseAgeSeconds,
-		&i.PauseSecondsLeft,
+		&i.AttemptAgeSeconds,
 		&i.Now,
 	)
 	return i, err

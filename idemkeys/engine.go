@@ -50,8 +50,13 @@ type Engine struct {
 
 	mu       sync.Mutex // guards draining against running.Add after Drain
 	draining bool
+	inFlight int
 	running  sync.WaitGroup
 }
+
+// inFlightMax is how many requests may be under way at once: at some 60 kB each these are 600 MB. What comes beyond is told to come again; nothing
+// was begun for it.
+const inFlightMax = 10_000
 
 // NewEngine returns an engine on the database that drives the given kinds of operation.
 func NewEngine(pool db.Pool, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {
@@ -70,15 +75,23 @@ func (e *Engine) Drain() {
 	e.running.Wait()
 }
 
-// enter counts an operation that runs; it refuses when draining. The caller calls e.running.Done.
+// enter counts a request that runs; it refuses when draining or full. The caller calls leave.
 func (e *Engine) enter() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.draining {
+	if e.draining || e.inFlight >= inFlightMax {
 		return false
 	}
+	e.inFlight++
 	e.running.Add(1)
 	return true
+}
+
+func (e *Engine) leave() {
+	e.mu.Lock()
+	e.inFlight--
+	e.mu.Unlock()
+	e.running.Done()
 }
 
 // newOperationID is random and new for every claim generation: derived keys are made of it.

@@ -121,8 +121,8 @@ func TestJudge(t *testing.T) {
 	stale := func(k *record) { leased(k); k.Stale = true }
 	parked := func(k *record) { k.IdempotencyKey.ParkedAt = &now }
 	expired := func(k *record) { k.Expired = true }
-	tired := func(k *record) { k.IdempotencyKey.Attempts = eagerAttempts; k.PauseSecondsLeft = 1 }
-	rested := func(k *record) { k.IdempotencyKey.Attempts = eagerAttempts }
+	tired := func(k *record) { k.IdempotencyKey.Attempts = eagerAttempts; k.AttemptAgeSeconds = 1 }
+	rested := func(k *record) { k.IdempotencyKey.Attempts = eagerAttempts; k.AttemptAgeSeconds = 3 }
 	future := func(k *record) { k.IdempotencyKey.HashVersion = 99 }
 	for name, c := range map[string]struct {
 		k    record

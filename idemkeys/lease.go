@@ -25,13 +25,20 @@ const (
 	forget                     // finished, and may run anew
 	sayParked                  // a person has to decide
 	sayInUse                   // somebody works on it
-	sayNotYet                  // tried too often: not before its next run
+	sayNotYet                  // tried often, and just now: a little later
 	takeOverNow                // nobody works on it: resume
 )
 
-// eagerAttempts is how often callers may resume an operation as soon as they like. After that the operation's own schedule holds
-// for them too, so that a tight loop of a client does not become one at the provider.
-const eagerAttempts = 8
+const (
+	// eagerAttempts is how often callers may resume an operation as soon as they like.
+	eagerAttempts = 8
+	// After that they may do so this long after the attempt before, so that a tight loop of a client does not become one at the provider, and a patient
+	// client still gets through as soon as the provider is back.
+	eagerPause = 2 * time.Second
+)
+
+// sinceAttempt is how long ago the latest attempt began.
+func (k record) sinceAttempt() time.Duration { return seconds(k.AttemptAgeSeconds) }
 
 // judge decides by stored facts alone. A different request is told so first, whatever state the key is in, and learns nothing else.
 func judge(k record, f Fingerprint) verdict {
@@ -54,7 +61,7 @@ func judge(k record, f Fingerprint) verdict {
 		return sayParked
 	case row.LeaseToken != nil && !k.Stale:
 		return sayInUse
-	case row.LeaseToken == nil && row.Attempts >= eagerAttempts && k.PauseSecondsLeft > 0:
+	case row.LeaseToken == nil && row.Attempts >= eagerAttempts && k.sinceAttempt() < eagerPause:
 		return sayNotYet
 	default:
 		return takeOverNow

@@ -1,6 +1,9 @@
 package idemkeys
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Plan is what is to be done about an unfinished operation.
 type Plan string
@@ -17,9 +20,10 @@ const (
 const (
 	// serverErrorsMax: a provider stores a 5xx and replays it for the same key for ever, so after the second sending is pointless.
 	serverErrorsMax = 2
-	// An operation that was driven this often without an outcome needs a person: at the longest pause these are about 16 hours,
-	// well inside the provider's window.
+	// An operation that was driven this often, over this long, without an outcome needs a person. Both count: an impatient client alone, or an outage of
+	// an hour, should not bring work to people. At the reconciler's longest pause 200 attempts are about 16 hours, well inside the provider's window.
 	attemptsMax = 200
+	patienceMin = 6 * time.Hour
 )
 
 // planFor decides by stored facts alone, never by who asks and never by this machine's clock. known: the engine has a phase for the
@@ -30,8 +34,8 @@ func planFor(op Operation, known, due bool) (p Plan, why string) {
 		return Wait, ""
 	case !known:
 		return Park, fmt.Sprintf("nothing is known to do for kind %q at recovery point %q", op.Kind, op.Point)
-	case op.Attempts > attemptsMax:
-		return Park, fmt.Sprintf("no outcome after %d attempts", attemptsMax)
+	case op.Attempts > attemptsMax && op.Now().Sub(op.CreatedAt) > patienceMin:
+		return Park, fmt.Sprintf("no outcome after %d attempts and %v", attemptsMax, patienceMin)
 	}
 	return op.Plan(), ""
 }

@@ -79,7 +79,7 @@ func (e *Engine) Abandon(op Operation) {
 		return
 	}
 	go func() {
-		defer e.running.Done()
+		defer e.leave()
 		e.release(context.Background(), op, Unresolved{Reason: "claimed after the caller had given up", NotExecuted: true})
 	}()
 }

@@ -28,7 +28,7 @@ func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error)
 	if !e.enter() {
 		return Result{}, ErrUnavailable
 	}
-	defer e.running.Done()
+	defer e.leave()
 	until := time.Now().Add(r.Wait) //tidy:clock how long this caller waits
 	look := lookFirst
 	for tries := 0; tries < claimTries; {
@@ -125,7 +125,7 @@ func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result
 		left := e.cfg.StaleAfter - seconds(k.LeaseAgeSeconds)
 		return Result{}, false, &InUse{RetryAfter: min(max(left, 0), inUseRetryMax)}
 	case sayNotYet:
-		return Result{}, false, &Unknown{ResourceID: row.ResourceID, RetryAfter: seconds(k.PauseSecondsLeft), Cause: errors.New("tried often; not before its next run")}
+		return Result{}, false, &Unknown{ResourceID: row.ResourceID, RetryAfter: eagerPause - k.sinceAttempt(), Cause: errors.New("tried often, and just now")}
 	case takeOverNow:
 		op, won, err := e.takeOver(ctx, k, "request "+r.RequestID, false)
 		switch {

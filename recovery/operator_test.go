@@ -151,7 +151,7 @@ func TestWhatCannotBeDrivenIsParked(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
 		"kind": `UPDATE idempotency_keys SET kind = 'charge.cancel'`, "point": `UPDATE idempotency_keys SET recovery_point = 'elsewhere'`,
-		"parameters": `UPDATE idempotency_keys SET params = '{'`, "often": `UPDATE idempotency_keys SET attempts = 100000`,
+		"parameters": `UPDATE idempotency_keys SET params = '{'`, "often and long": `UPDATE idempotency_keys SET attempts = 100000, created_at = created_at - interval '7 hours'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +173,18 @@ func TestWhatCannotBeDrivenIsParked(t *testing.T) {
 			}
 		})
 	}
+	t.Run("often, but not long", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		i := w.start(nil, nil)
+		w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+		_, err := i.charge(w, "k")
+		wantUnknown(t, err)
+		w.exec(`UPDATE idempotency_keys SET attempts = 100000`)
+		if c := w.pass(i); c.Finished != 1 {
+			t.Errorf("an impatient client parked its operation: %+v", c)
+		}
+	})
 	t.Run("panic", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

@@ -8,7 +8,7 @@ SELECT sqlc.embed(k),
     coalesce(k.first_attempt_at > clock_timestamp() - @key_window::interval, true)::boolean AS window_open,
     coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
     coalesce(extract(epoch FROM clock_timestamp() - k.locked_at), 0)::float8 AS lease_age_seconds,
-    coalesce(extract(epoch FROM k.next_run_at - clock_timestamp()), 0)::float8 AS pause_seconds_left,
+    coalesce(extract(epoch FROM clock_timestamp() - k.last_attempt_at), 0)::float8 AS attempt_age_seconds,
     clock_timestamp()::timestamptz AS now
 FROM idempotency_keys k
 WHERE k.account_id = @account_id AND k.key = @key;

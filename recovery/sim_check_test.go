@@ -218,7 +218,7 @@ func (r *simRun) checkLeases() {
 			return nil
 		}))
 	for id, n := range parks {
-		if op := r.ops[id]; n > op.contradicted {
+		if op := r.ops[id]; n > op.contradicted+op.resolves || op.contradicted == 0 {
 			r.fail("%s was parked %d times, and the provider contradicted itself %d times", op.name, n, op.contradicted)
 		}
 	}

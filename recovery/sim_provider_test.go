@@ -116,6 +116,15 @@ func (p simProvider) FindCharge(ctx context.Context, l provider.Lookup) (hits []
 	return hits, err
 }
 
+// GetCharge is what a person's word is checked by.
+func (p simProvider) GetCharge(ctx context.Context, id string) (c *provider.Charge, err error) {
+	if p.in.stop(ctx, "GetCharge", id).fate == dieInside {
+		runtime.Goexit()
+	}
+	p.carry(ctx, "", nil, http.MethodGet, func(ctx context.Context) { c, err = p.in.run.lane.psp.GetCharge(ctx, id) })
+	return c, err
+}
+
 // carry makes a call outside the bubble, with a fault armed for it. Nobody else is calling: the scheduler lets one goroutine go at a time.
 func (p simProvider) carry(ctx context.Context, name string, f *stripesim.Fault, method string, call func(context.Context)) {
 	l := p.in.run.lane

@@ -63,6 +63,7 @@ type simOp struct {
 	reached       bool   // a request for it may have been executed
 	reachedAt     time.Duration
 	contradicted  int // how often the provider was made to contradict itself: each may park the operation
+	resolves      int // how often a person tried to end it: each may park it again
 	answer        *idemkeys.Answer
 }
 

@@ -2,6 +2,7 @@ package recovery_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -42,7 +43,11 @@ func (r *simRun) act() {
 	case n < 97:
 		r.turnClocks()
 	case n < 98:
-		r.retryParked(r.live[r.dice.IntN(len(r.live))])
+		if in := r.live[r.dice.IntN(len(r.live))]; r.dice.IntN(2) == 0 {
+			r.retryParked(in)
+		} else {
+			r.resolveParked(in)
+		}
 	case r.dice.Float64() < r.mix.arrive:
 		r.deliver(0)
 	}
@@ -87,7 +92,7 @@ func (r *simRun) fate(s *simStop) simOrder {
 	if r.calm {
 		return simOrder{}
 	}
-	call := slices.Contains(simCalls, s.place)
+	call := slices.Contains(simCalls, s.place) || s.place == "GetCharge"
 	if s.in.down > r.step && !call {
 		return simOrder{fate: refuse}
 	}
@@ -209,17 +214,42 @@ func (r *simRun) forgetKeys() {
 	r.lane.carry(func() { r.must(r.lane.server.ForgetKeys("")) })
 }
 
+// parked lists what waits for a person.
+func (r *simRun) parked(in *simInstance) []*simOp {
+	list, err := in.engine.List(context.Background(), []idemkeys.State{idemkeys.StateParked}, 100)
+	r.must(err)
+	ops := make([]*simOp, len(list))
+	for i, op := range list {
+		ops[i] = r.ops[op.ID]
+	}
+	return ops
+}
+
 // retryParked: a person gives what is parked back to the drivers.
 func (r *simRun) retryParked(in *simInstance) {
-	list, err := in.engine.List(context.Background(), []idemkeys.State{idemkeys.StateParked}, 100)
-	if err != nil {
-		r.must(err)
-	}
-	for _, op := range list {
-		r.say("a person retries %s", r.ops[op.ID].name)
+	for _, op := range r.parked(in) {
+		r.say("a person retries %s", op.name)
 		r.counts.add("parked operations retried")
-		if err := in.engine.Retry(context.Background(), op.ID, "ada", "the provider was wrong"); err != nil {
-			r.must(err)
+		if err := in.engine.Retry(context.Background(), op.id, "ada", "the provider was wrong"); !errors.Is(err, idemkeys.ErrNotParked) && !errors.Is(err, idemkeys.ErrNoOperation) {
+			r.must(err) // the two others: somebody was quicker
 		}
+	}
+}
+
+// resolveParked: a person looks at the provider's books and ends a parked operation by what is there.
+func (r *simRun) resolveParked(in *simInstance) {
+	for _, op := range r.parked(in) {
+		word := idemkeys.Resolution{Reason: "seen in the provider's books", By: "ada"}
+		for _, c := range r.ledger()[op.id] {
+			if c.Status == "succeeded" {
+				word.Succeeded, word.ProviderID = true, c.ID
+			}
+		}
+		r.say("a person resolves %s: succeeded %t", op.name, word.Succeeded)
+		r.counts.add("parked operations resolved: succeeded %t", word.Succeeded)
+		op.resolves++
+		ctx := context.WithValue(context.Background(), simWho{}, "person")
+		go func() { _, _ = in.engine.Resolve(ctx, op.id, word) }()
+		r.settle()
 	}
 }

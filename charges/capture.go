@@ -44,11 +44,12 @@ func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CapturePara
 		return s.store.claimOn(ctx, r, op, p.Charge, func(ctx context.Context, tx db.DBTX, charge db.Charge) (any, error) {
 			amount, err := capturable(charge, p.Amount)
 			if err != nil {
-				return nil, err
+				return nil, about(charge, err)
 			}
 			n, err := s.store.queries.ChargeReserveCapture(ctx, tx, db.ChargeReserveCaptureParams{OperationID: op.ID, AccountID: op.AccountID, ID: charge.ID})
 			if err == nil && n == 0 {
 				err = refuse(http.StatusConflict, "capture_pending", "charge", "The charge is being captured.")
+				err = about(charge, err)
 			}
 			return captureFrozen{Charge: charge.ID, Request: provider.CaptureRequest{
 				IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "capture"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},

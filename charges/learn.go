@@ -67,7 +67,26 @@ func (l *Learner) note(ctx context.Context, mark Mark, result string) error {
 	})
 }
 
+// known tells whether news of a charge says what we know already. Most news is of this kind, and asking the provider about each charge once more would
+// use up what it allows.
+func (l *Learner) known(ctx context.Context, n News) bool {
+	row, err := l.store.queries.ChargeByProviderID(ctx, l.store.pool, &n.ObjectID)
+	if err != nil {
+		return false
+	}
+	switch n.Type {
+	case "charge.succeeded", "charge.failed":
+		return "charge."+row.Status == n.Type
+	case "charge.captured":
+		return row.Captured
+	}
+	return false
+}
+
 func (l *Learner) charge(ctx context.Context, n News, mark Mark) error {
+	if l.known(ctx, n) {
+		return l.note(ctx, mark, "nothing new")
+	}
 	got, err := l.provider.GetCharge(ctx, n.ObjectID)
 	switch {
 	case err != nil:

@@ -43,8 +43,10 @@ var refundReasons = []string{"duplicate", "fraudulent", "requested_by_customer"}
 // Validate checks what can be known without looking at the charge. The first fault is returned as a [*ParamError].
 func (p RefundParams) Validate() error {
 	switch {
-	case p.Charge == "" || len(p.Charge) > ProviderIDMax:
-		return invalid("charge", "parameter_missing", "charge must name the charge to refund.")
+	case p.Charge == "":
+		return invalid("charge", "parameter_missing", "charge is required.")
+	case len(p.Charge) > ProviderIDMax:
+		return invalid("charge", "parameter_invalid", "charge may have at most %d characters.", ProviderIDMax)
 	case p.Amount < 0 || p.Amount > AmountMax:
 		return invalid("amount", "parameter_invalid_integer", "amount must be 1 to %d, in minor units; leave it out to refund all that is left.", AmountMax)
 	case p.Reason != "" && !slices.Contains(refundReasons, p.Reason):
@@ -63,11 +65,20 @@ func (s *Service) Refund(ctx context.Context, r idemkeys.Request, p RefundParams
 		return s.store.claimOn(ctx, r, op, p.Charge, func(ctx context.Context, tx db.DBTX, charge db.Charge) (any, error) {
 			amount, err := refundable(charge, p.Amount)
 			if err != nil {
-				return nil, err
+				return nil, about(charge, err)
 			}
 			return s.reserveRefund(ctx, tx, op, charge, p, amount)
 		})
 	})
+}
+
+// about names the charge that a refusal speaks of.
+func about(charge db.Charge, err error) error {
+	var refused *idemkeys.Refused
+	if errors.As(err, &refused) {
+		refused.Problem.Charge = charge.ID
+	}
+	return err
 }
 
 func newOperation(r idemkeys.Request, id, leaseToken, kind, resourceID string) idemkeys.Operation {

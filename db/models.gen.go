@@ -158,6 +158,7 @@ type IdempotencyKey struct {
 
 // One row: who this installation is.
 type Installation struct {
+	// Always true; as the primary key it keeps the table at one row.
 	OnlyRow bool
 	// Goes into provider metadata and derived keys, so that two installations on one provider account never meet. PAIDONCE_INSTANCE overrides it.
 	Tag string

@@ -10,6 +10,22 @@ import (
 	"time"
 )
 
+const chargeByProviderID = `-- name: ChargeByProviderID :one
+SELECT status, captured FROM charges WHERE provider = 'stripe' AND provider_id = $1
+`
+
+type ChargeByProviderIDRow struct {
+	Status   string
+	Captured bool
+}
+
+func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *string) (ChargeByProviderIDRow, error) {
+	row := db.QueryRow(ctx, chargeByProviderID, providerID)
+	var i ChargeByProviderIDRow
+	err := row.Scan(&i.Status, &i.Captured)
+	return i, err
+}
+
 const chargeCapture = `-- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = $1
 WHERE account_id = $2 AND id = $3 AND capture_operation_id = $4::text AND NOT captured

@@ -86,3 +86,6 @@ UPDATE refunds SET status = @status, failure_reason = sqlc.narg(failure_reason) 
 -- name: ChargeGiveBack :exec
 -- A refund that had counted failed after all.
 UPDATE charges SET amount_refunded = amount_refunded - @amount::bigint WHERE id = @id;
+
+-- name: ChargeByProviderID :one
+SELECT status, captured FROM charges WHERE provider = 'stripe' AND provider_id = @provider_id;

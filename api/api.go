@@ -1,7 +1,7 @@
 // Package api is the HTTP edge: it authenticates, decodes, asks the domain, and writes answers.
 //
 // Read operations.go first: what is checked before an operation, in which order. errors.go is the table of everything that is not a
-// success, charges.go shows a request from end to end. openapi.gen.go is generated from openapi.yaml.
+// success, once.go shows a request that moves money from end to end. openapi.gen.go is generated from openapi.yaml.
 //
 // Whatever is refused here has not spent its idempotency key: the key is claimed by the domain, after all of these checks.
 package api
@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -25,10 +26,18 @@ import (
 type Charges interface {
 	// Create makes a charge once for the request's key. Errors: those of [idemkeys.Engine.Do].
 	Create(ctx context.Context, r idemkeys.Request, p charges.Params) (idemkeys.Result, error)
+	// Capture takes the money of an authorised charge once for the request's key. Errors: those of [idemkeys.Engine.Do].
+	Capture(ctx context.Context, r idemkeys.Request, p charges.CaptureParams) (idemkeys.Result, error)
+	// Refund gives money of a charge back once for the request's key. Errors: those of [idemkeys.Engine.Do].
+	Refund(ctx context.Context, r idemkeys.Request, p charges.RefundParams) (idemkeys.Result, error)
 	// Get returns a charge as it is now. Errors: [charges.ErrNotFound], or the database's.
 	Get(ctx context.Context, accountID, id string) (charges.Charge, error)
 	// List returns a page of charges. Errors: [charges.ErrNotFound] for an unknown cursor, or the database's.
 	List(ctx context.Context, accountID string, f charges.Filter) (charges.Page, error)
+	// GetRefund returns a refund as it is now. Errors: [charges.ErrNotFound], or the database's.
+	GetRefund(ctx context.Context, accountID, id string) (charges.Refund, error)
+	// ListRefunds returns a page of refunds. Errors: [charges.ErrNotFound] for an unknown cursor, or the database's.
+	ListRefunds(ctx context.Context, accountID string, f charges.RefundFilter) (charges.RefundPage, error)
 }
 
 // Keys is what the edge asks of idempotency keys; *idemkeys.Engine is the one in production.
@@ -42,6 +51,8 @@ type Config struct {
 	Charges  Charges
 	Keys     Keys
 	Accounts Authenticator
+	// News takes the provider's events. nil: none are taken, as no secret is configured to verify them.
+	News News
 	// Ready tells why requests should not be sent here: the database is not reachable, or its schema is not the one of this binary.
 	Ready func(context.Context) error
 	Log   *slog.Logger
@@ -89,20 +100,31 @@ func New(cfg Config) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c, err) }
 	s.echo.Pre(s.exchange)
+	s.echo.Use(s.unlessDraining)
 	RegisterHandlersWithOptions(headToo{s.echo}, s, RegisterHandlersOptions{OperationMiddlewares: s.guards()})
+	s.nothingBelow()
 	return s, nil
 }
 
 // headToo answers HEAD wherever GET is answered; net/http leaves the body out.
 type headToo struct{ *echo.Echo }
 
-// GET registers both methods. The router lets a parameter at the end of a path swallow slashes, so what is below it is said not to exist.
+// GET registers both methods.
 func (h headToo) GET(path string, handle echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
-	if strings.Contains(path, ":") {
-		h.RouteNotFound(path+"/*", echo.NotFoundHandler)
-	}
 	h.HEAD(path, handle, m...)
 	return h.Echo.GET(path, handle, m...)
+}
+
+// nothingBelow says of what is below the last paths that it does not exist: the router lets a parameter at the end of a path swallow slashes. Where a
+// path goes on, it does not, and such a rule would hide that a method is not there.
+func (s *Server) nothingBelow() {
+	routes := s.echo.Routes()
+	for _, r := range routes {
+		below := func(other *echo.Route) bool { return strings.HasPrefix(other.Path, r.Path+"/") }
+		if strings.Contains(r.Path, ":") && !slices.ContainsFunc(routes, below) {
+			s.echo.RouteNotFound(r.Path+"/*", echo.NotFoundHandler)
+		}
+	}
 }
 
 // ServeHTTP answers a request.

@@ -24,12 +24,8 @@ const (
 
 // readParameters reads the body of a request by the table. Nothing of a body is looked at before all of it has arrived within the limit.
 func readParameters(w http.ResponseWriter, r *http.Request, bodyMax int64, s shape) (*parameters, *apiError) {
-	for _, codings := range r.Header.Values("Content-Encoding") {
-		for _, coding := range strings.Split(codings, ",") {
-			if c := lowerASCII(strings.Trim(coding, " \t")); c != "" && c != "identity" {
-				return nil, faultEncoding.because(nil)
-			}
-		}
+	if encoded(r) {
+		return nil, faultEncoding.because(nil)
 	}
 	m, mediumErr := mediumOf(r.Header.Values("Content-Type"))
 	if mediumErr != nil && r.ContentLength > 0 {
@@ -47,6 +43,18 @@ func readParameters(w http.ResponseWriter, r *http.Request, bodyMax int64, s sha
 		return decodeForm(string(body), s, faultBodyMalformed)
 	}
 	return decodeJSON(body, s)
+}
+
+// encoded tells whether a body is compressed, or the like.
+func encoded(r *http.Request) bool {
+	for _, codings := range r.Header.Values("Content-Encoding") {
+		for coding := range strings.SplitSeq(codings, ",") {
+			if c := lowerASCII(strings.Trim(coding, " \t")); c != "" && c != "identity" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mediumOf reads the Content-Type lines. The two usual spellings need no parsing.

@@ -1,15 +1,11 @@
 package api
 
 import (
-	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"paidonce/charges"
-	"paidonce/idemkeys"
 )
 
 // chargeShape is ChargeParams of openapi.yaml.
@@ -25,6 +21,11 @@ var chargeShape = shape{
 	{name: "statement_descriptor_suffix", kind: text},
 }
 
+// captureShape is CaptureParams of openapi.yaml.
+var captureShape = shape{
+	{name: "amount", kind: integer},
+}
+
 // listShape is the query of listCharges.
 var listShape = shape{
 	{name: "created", kind: bounds, members: []string{"gt", "gte", "lt", "lte"}},
@@ -37,65 +38,39 @@ var listShape = shape{
 
 // CreateCharge makes a charge once for the request's key.
 func (s *Server) CreateCharge(c echo.Context, params CreateChargeParams) error {
-	x, r := exchangeOf(c), c.Request()
-	sent, e := readParameters(c.Response(), r, s.cfg.MaxBody, chargeShape)
-	if e != nil {
-		return e
-	}
-	wanted, e := chargeParams(sent)
-	if e != nil {
-		return e
-	}
-	req := idemkeys.Request{
-		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
-		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
-	}
-	if params.Prefer != nil {
-		if wait, asked := preferredWait([]string{*params.Prefer}); asked {
-			req.Wait = wait
-			c.Response().Header()["Preference-Applied"] = []string{appliedWait(wait)}
-		}
-	}
-	// Whoever asked may hang up: the work goes on, and the same key learns what came of it. The engine sets the deadlines.
-	res, err := s.cfg.Charges.Create(context.WithoutCancel(r.Context()), req, wanted)
-	x.operation = res.OperationID
-	// The claim has checked the API key for this request's own work only. What others' requests came to needs the same check. That the
-	// database cannot be asked tells nothing, and would keep this check from an answer, too.
-	fresh := err == nil && res.OriginalRequest == x.id
-	if !fresh && !errors.Is(err, idemkeys.ErrUnavailable) {
-		if e := s.authenticateAgain(c, x); e != nil {
-			return e
-		}
-	}
-	if err != nil {
-		return engineFailure(x, err)
-	}
-	writeResult(c, x, res)
-	return nil
+	return once(s, c, params.Prefer, chargeShape, chargeParams, s.cfg.Charges.Create)
 }
 
-// engineFailure is fromEngine with what the log should know.
-func engineFailure(x *exchange, err error) *apiError {
-	var parked *idemkeys.Parked
-	if errors.As(err, &parked) {
-		x.operation = parked.OperationID
-	}
-	return fromEngine(err)
+// CaptureCharge takes the money of an authorised charge once for the request's key.
+func (s *Server) CaptureCharge(c echo.Context, id string, params CaptureChargeParams) error {
+	return once(s, c, params.Prefer, captureShape, func(p *parameters) (charges.CaptureParams, *apiError) {
+		amount, e := amountToMove(p)
+		if e != nil {
+			return charges.CaptureParams{}, e
+		}
+		return valid(charges.CaptureParams{Charge: id, Amount: amount})
+	}, s.cfg.Charges.Capture)
 }
 
-// authenticateAgain asks the database whether the API key still stands. An account's keys share its idempotency keys, but a revoked API key
-// learns nothing.
-func (s *Server) authenticateAgain(c echo.Context, x *exchange) *apiError {
-	ctx, cancel := detached(c)
-	defer cancel()
-	identity, err := s.cfg.Accounts.Authenticate(ctx, x.apiKey)
+// amountToMove reads the amount of a capture or refund; 0 when it is not given, which the domain takes for all that there is. So a given 0 must not
+// come through.
+func amountToMove(p *parameters) (int64, *apiError) {
+	amount, given := p.get("amount")
 	switch {
-	case err != nil:
-		return fromAuthenticator(err)
-	case identity.AccountID != x.identity.AccountID:
-		return faultAPIKeyInvalid.because(errors.New("the API key changed its account"))
+	case !given:
+		return 0, nil
+	case amount.integer < charges.AmountMin:
+		return 0, faultParameterInteger.of("amount", "amount must be at least %d, in minor units; leave it out for all that is left.", charges.AmountMin)
 	}
-	return nil
+	return amount.integer, nil
+}
+
+// valid has the domain look at what a request asks for.
+func valid[P interface{ Validate() error }](wanted P) (P, *apiError) {
+	if err := wanted.Validate(); err != nil {
+		return wanted, fromParams(err)
+	}
+	return wanted, nil
 }
 
 // chargeParams is what the parameters ask for, valid as far as can be known here.
@@ -113,33 +88,12 @@ func chargeParams(p *parameters) (charges.Params, *apiError) {
 	if capture, given := p.get("capture"); given {
 		wanted.Capture = capture.boolean
 	}
-	if err := wanted.Validate(); err != nil {
-		return charges.Params{}, fromParams(err)
-	}
-	return wanted, nil
+	return valid(wanted)
 }
 
 // GetCharge shows a charge as it is now.
 func (s *Server) GetCharge(c echo.Context, id string) error {
-	ctx, cancel := detached(c)
-	defer cancel()
-	charge, err := s.cfg.Charges.Get(ctx, exchangeOf(c).identity.AccountID, id)
-	switch {
-	case errors.Is(err, charges.ErrNotFound):
-		return faultResourceMissing.of("id", "There is no such charge.")
-	case err != nil:
-		return faultUnavailable.because(err)
-	}
-	writeBody(c, http.StatusOK, idemkeys.Render(charge))
-	return nil
-}
-
-// chargeList is ChargeList of openapi.yaml, with charges as the domain renders them.
-type chargeList struct {
-	Object  ChargeListObject `json:"object"`
-	URL     ChargeListUrl    `json:"url"`
-	HasMore bool             `json:"has_more"`
-	Data    []charges.Charge `json:"data"`
+	return show(c, id, "charge", s.cfg.Charges.Get)
 }
 
 // ListCharges shows a page of charges, newest first.
@@ -151,51 +105,17 @@ func (s *Server) ListCharges(c echo.Context, params ListChargesParams) error {
 	ctx, cancel := detached(c)
 	defer cancel()
 	page, err := s.cfg.Charges.List(ctx, exchangeOf(c).identity.AccountID, f)
-	switch {
-	case errors.Is(err, charges.ErrNotFound):
-		cursor := "starting_after"
-		if f.EndingBefore != "" {
-			cursor = "ending_before"
-		}
-		return faultCursorMissing.of(cursor, "%s names no charge of yours.", cursor)
-	case err != nil:
-		return faultUnavailable.because(err)
+	if err != nil {
+		return fromList(err, "charge", f.EndingBefore)
 	}
-	list := chargeList{Object: List, URL: V1charges, HasMore: page.HasMore, Data: page.Charges}
-	if list.Data == nil {
-		list.Data = []charges.Charge{}
-	}
-	writeBody(c, http.StatusOK, idemkeys.Render(list))
+	writePage(c, string(V1charges), page.Charges, page.HasMore)
 	return nil
 }
 
-const (
-	limitDefault = 10  // Stripe's
-	limitMax     = 100 // Stripe's; also what keeps a page within some 100 kB
-	cursorMax    = 255 // bytes; no id is longer
-)
-
-func listFilter(p ListChargesParams) (charges.Filter, *apiError) {
-	f := charges.Filter{Limit: limitDefault}
-	if p.Limit != nil {
-		if f.Limit = *p.Limit; f.Limit < 1 || f.Limit > limitMax {
-			return f, faultParameterInteger.of("limit", "limit must be between 1 and %d.", limitMax)
-		}
-	}
-	for _, t := range [...]struct {
-		name string
-		from *string
-		to   *string
-	}{{"starting_after", p.StartingAfter, &f.StartingAfter}, {"ending_before", p.EndingBefore, &f.EndingBefore}, {"customer", p.Customer, &f.Customer}} {
-		if t.from == nil {
-			continue
-		}
-		if *t.to = *t.from; len(*t.to) > cursorMax {
-			return f, invalidParameter(t.name, "%s may have at most %d characters.", t.name, cursorMax)
-		}
-	}
-	if f.StartingAfter != "" && f.EndingBefore != "" {
-		return f, invalidParameter("ending_before", "Only one of starting_after and ending_before may be given.")
+func listFilter(p ListChargesParams) (f charges.Filter, e *apiError) {
+	if f.Limit, e = pageBounds(p.Limit, queryText{"starting_after", p.StartingAfter, &f.StartingAfter},
+		queryText{"ending_before", p.EndingBefore, &f.EndingBefore}, queryText{"customer", p.Customer, &f.Customer}); e != nil {
+		return f, e
 	}
 	if p.Status != nil {
 		switch *p.Status {

@@ -37,12 +37,17 @@ type edge struct {
 	lookup func(key string) (idemkeys.KeyInfo, error)
 	ready  error
 
+	refundErr   error
+	listRefunds func(charges.RefundFilter) (charges.RefundPage, error)
+	receive     func(body []byte, signature string) error
+
 	mu         sync.Mutex
 	keys       map[string]accounts.Identity
 	accountErr error
 	asked      int // how often the database was asked about an API key
 	created    []idemkeys.Request
 	wanted     []charges.Params
+	moves      []any // parameters of captures and refunds
 }
 
 // domain is what lies behind an edge.
@@ -138,17 +143,19 @@ func (e *edge) creations() int {
 func newEdge(t *testing.T, change ...func(*api.Config)) *edge {
 	t.Helper()
 	e := &edge{
-		log:    &lockedBuffer{t: t},
-		keys:   map[string]accounts.Identity{secret: {AccountID: "acct_A", APIKeyID: "key_A"}, "sk_B": {AccountID: "acct_B", APIKeyID: "key_B"}},
-		get:    func(id string) (charges.Charge, error) { return charge(id), nil },
-		list:   func(charges.Filter) (charges.Page, error) { return charges.Page{}, nil },
-		lookup: func(string) (idemkeys.KeyInfo, error) { return idemkeys.KeyInfo{}, idemkeys.ErrNotFound },
+		log:         &lockedBuffer{t: t},
+		keys:        map[string]accounts.Identity{secret: {AccountID: "acct_A", APIKeyID: "key_A"}, "sk_B": {AccountID: "acct_B", APIKeyID: "key_B"}},
+		get:         func(id string) (charges.Charge, error) { return charge(id), nil },
+		listRefunds: func(charges.RefundFilter) (charges.RefundPage, error) { return charges.RefundPage{}, nil },
+		receive:     func([]byte, string) error { return nil },
+		list:        func(charges.Filter) (charges.Page, error) { return charges.Page{}, nil },
+		lookup:      func(string) (idemkeys.KeyInfo, error) { return idemkeys.KeyInfo{}, idemkeys.ErrNotFound },
 	}
 	e.create = func(_ context.Context, r idemkeys.Request, _ charges.Params) (idemkeys.Result, error) {
 		return made(r), nil
 	}
 	cfg := api.Config{
-		Charges: domain{e}, Keys: domain{e}, Accounts: domain{e}, Log: slog.New(slog.NewJSONHandler(e.log, nil)),
+		Charges: domain{e}, Keys: domain{e}, Accounts: domain{e}, News: domain{e}, Log: slog.New(slog.NewJSONHandler(e.log, nil)),
 		Ready: func(context.Context) error { return e.ready },
 	}
 	for _, f := range change {

@@ -56,6 +56,11 @@ var (
 	faultKeyInvalid = faultParameter.as("idempotency_key_invalid",
 		"The Idempotency-Key header must be one line of 1 to 255 printable ASCII characters.")
 
+	faultSignature = fault{"signature_invalid", http.StatusBadRequest, typeRequest, idemkeys.Stop, 0,
+		"The signature does not match the body, or not at this time. Nothing was stored."}
+	faultWebhooksOff = fault{"webhooks_not_configured", http.StatusBadRequest, typeRequest, idemkeys.Stop, 0,
+		"This installation takes no events: STRIPE_WEBHOOK_SECRET is not set."}
+
 	faultResourceMissing = fault{"resource_missing", http.StatusNotFound, typeRequest, idemkeys.Stop, 0,
 		"There is no such thing."}
 	faultCursorMissing = fault{"resource_missing", http.StatusBadRequest, typeRequest, idemkeys.FixAndUseNewKey, 0,
@@ -83,12 +88,12 @@ var (
 	faultInternal = fault{"internal_error", http.StatusInternalServerError, typeAPI, idemkeys.RetrySameKey, 0,
 		"Something went wrong here. Sending the same request again with the same key is safe."}
 	faultParked = fault{"operation_parked", http.StatusInternalServerError, typeAPI, idemkeys.Stop, 0,
-		"What became of this request cannot be found out automatically. The operator has to decide; do not pay again under another key."}
+		"What became of this request cannot be found out automatically. The operator has to decide; do not repeat it under another key."}
 
 	faultOutcomeUnknown = fault{"outcome_unknown", http.StatusServiceUnavailable, typeAPI, idemkeys.RetrySameKey, unavailableRetry,
-		"The outcome is not known yet; the charge may or may not have been made. Send the same request again with the same key."}
+		"The outcome is not known yet; the payment provider may or may not have acted. Send the same request again with the same key."}
 	faultProviderUnavailable = fault{"provider_unavailable", http.StatusServiceUnavailable, typeAPI, idemkeys.RetrySameKey, unavailableRetry,
-		"The payment provider could not be reached; nothing was charged yet. Send the same request again with the same key."}
+		"The payment provider could not be reached; no money was moved yet. Send the same request again with the same key."}
 	faultUnavailable = fault{"unavailable", http.StatusServiceUnavailable, typeAPI, idemkeys.RetrySameKey, unavailableRetry,
 		"The service is not able to answer at the moment. Send the same request again with the same key."}
 	faultShuttingDown = fault{"shutting_down", http.StatusServiceUnavailable, typeAPI, idemkeys.RetrySameKey, time.Second,
@@ -153,6 +158,7 @@ func fromParams(err error) *apiError {
 // fromEngine is the answer to what the engine says of a key.
 func fromEngine(err error) *apiError {
 	var (
+		refused *idemkeys.Refused
 		inUse   *idemkeys.InUse
 		unknown *idemkeys.Unknown
 		parked  *idemkeys.Parked
@@ -160,6 +166,8 @@ func fromEngine(err error) *apiError {
 	switch {
 	case errors.Is(err, idemkeys.ErrReused):
 		return faultReused.because(nil)
+	case errors.As(err, &refused):
+		return fromRefusal(*refused)
 	case errors.As(err, &inUse):
 		return faultInUse.after(inUse.RetryAfter).because(nil)
 	case errors.As(err, &unknown):
@@ -181,6 +189,19 @@ func fromEngine(err error) *apiError {
 	default:
 		return faultInternal.because(err)
 	}
+}
+
+// fromRefusal is the answer to a claim that was refused as things stand. The key is not spent.
+func fromRefusal(r idemkeys.Refused) *apiError {
+	p := r.Problem
+	f := fault{code: p.Code, status: r.Code, kind: p.Type, advice: p.Advice, message: p.Message}
+	switch r.Code {
+	case http.StatusNotFound:
+		f = faultResourceMissing.as(p.Code, p.Message) // what is not there is told alike everywhere
+	case http.StatusConflict:
+		f.retryAfter = unavailableRetry // what stands in the way is an operation without an outcome, which passes by itself as well
+	}
+	return &apiError{fault: f, param: p.Param, charge: p.Charge}
 }
 
 // after sets when to come back, unless nothing is known about that.

@@ -53,7 +53,7 @@ func (s *Server) exchange(next echo.HandlerFunc) echo.HandlerFunc {
 		h["Request-Id"] = []string{x.id}
 		h["Cache-Control"] = noStore
 		h["X-Content-Type-Options"] = noSniff
-		if err := s.contained(c, next); err != nil {
+		if err := contained(c, next); err != nil {
 			s.fail(c, err)
 		} else if x.outcome == OutcomeError {
 			x.outcome = answered(c.Request().Method) // whoever answered did not say more
@@ -72,7 +72,7 @@ var (
 
 // contained runs the handlers. A panic becomes an error, unless the answer has begun: then only breaking the connection off keeps the
 // client from taking it for whole.
-func (s *Server) contained(c echo.Context, next echo.HandlerFunc) (err error) {
+func contained(c echo.Context, next echo.HandlerFunc) (err error) {
 	defer func() {
 		p := recover()
 		switch {
@@ -83,12 +83,19 @@ func (s *Server) contained(c echo.Context, next echo.HandlerFunc) (err error) {
 			err = faultInternal.because(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	path := c.Request().URL.Path
-	if s.draining.Load() && path != healthPath && path != readyPath {
-		c.Response().Header().Set("Connection", "close")
-		return faultShuttingDown.because(nil)
-	}
 	return next(c)
+}
+
+// unlessDraining refuses what comes once the process ends, but for questions about its health.
+func (s *Server) unlessDraining(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		path := c.Request().URL.Path
+		if s.draining.Load() && path != healthPath && path != readyPath {
+			c.Response().Header().Set("Connection", "close")
+			return faultShuttingDown.because(nil)
+		}
+		return next(c)
+	}
 }
 
 // fail answers with an error, whoever returned it.

@@ -35,13 +35,13 @@ func (e ChargeObject) Valid() bool {
 
 // Defines values for ChargeListObject.
 const (
-	List ChargeListObject = "list"
+	ChargeListObjectList ChargeListObject = "list"
 )
 
 // Valid indicates whether the value is a known member of the ChargeListObject enum.
 func (e ChargeListObject) Valid() bool {
 	switch e {
-	case List:
+	case ChargeListObjectList:
 		return true
 	default:
 		return false
@@ -186,6 +186,137 @@ func (e IdempotencyKeyStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReceivedReceived.
+const (
+	True ReceivedReceived = true
+)
+
+// Valid indicates whether the value is a known member of the ReceivedReceived enum.
+func (e ReceivedReceived) Valid() bool {
+	switch e {
+	case True:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundObject.
+const (
+	RefundObjectRefund RefundObject = "refund"
+)
+
+// Valid indicates whether the value is a known member of the RefundObject enum.
+func (e RefundObject) Valid() bool {
+	switch e {
+	case RefundObjectRefund:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundStatus.
+const (
+	RefundStatusCanceled       RefundStatus = "canceled"
+	RefundStatusFailed         RefundStatus = "failed"
+	RefundStatusPending        RefundStatus = "pending"
+	RefundStatusRequiresAction RefundStatus = "requires_action"
+	RefundStatusSucceeded      RefundStatus = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the RefundStatus enum.
+func (e RefundStatus) Valid() bool {
+	switch e {
+	case RefundStatusCanceled:
+		return true
+	case RefundStatusFailed:
+		return true
+	case RefundStatusPending:
+		return true
+	case RefundStatusRequiresAction:
+		return true
+	case RefundStatusSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundListObject.
+const (
+	RefundListObjectList RefundListObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the RefundListObject enum.
+func (e RefundListObject) Valid() bool {
+	switch e {
+	case RefundListObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundListUrl.
+const (
+	V1refunds RefundListUrl = "/v1/refunds"
+)
+
+// Valid indicates whether the value is a known member of the RefundListUrl enum.
+func (e RefundListUrl) Valid() bool {
+	switch e {
+	case V1refunds:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundReason.
+const (
+	Duplicate           RefundReason = "duplicate"
+	Fraudulent          RefundReason = "fraudulent"
+	RequestedByCustomer RefundReason = "requested_by_customer"
+)
+
+// Valid indicates whether the value is a known member of the RefundReason enum.
+func (e RefundReason) Valid() bool {
+	switch e {
+	case Duplicate:
+		return true
+	case Fraudulent:
+		return true
+	case RequestedByCustomer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StripeEventObject.
+const (
+	Event StripeEventObject = "event"
+)
+
+// Valid indicates whether the value is a known member of the StripeEventObject enum.
+func (e StripeEventObject) Valid() bool {
+	switch e {
+	case Event:
+		return true
+	default:
+		return false
+	}
+}
+
+// CaptureParams defines model for CaptureParams.
+type CaptureParams struct {
+	// Amount How much to take, in minor units; all that is authorised when it is left out.
+	//
+	// Example: 1200
+	Amount *int64 `json:"amount,omitempty"`
+}
+
 // Charge A charge, with Stripe's names and types.
 type Charge struct {
 	// Amount Minor units.
@@ -219,7 +350,10 @@ type Charge struct {
 	// Livemode `false`: test money.
 	Livemode bool              `json:"livemode"`
 	Metadata map[string]string `json:"metadata"`
-	Object   ChargeObject      `json:"object"`
+
+	// NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
+	NextAction *NextAction  `json:"next_action,omitempty"`
+	Object     ChargeObject `json:"object"`
 
 	// Outcome The provider's assessment; null until there is one.
 	Outcome *ChargeOutcome `json:"outcome"`
@@ -227,7 +361,7 @@ type Charge struct {
 	// Paid Whether the payment succeeded, or was authorised.
 	Paid bool `json:"paid"`
 
-	// Provider Where the charge is found at the payment provider.
+	// Provider Where it is found at the payment provider.
 	Provider     ProviderReference `json:"provider"`
 	ReceiptEmail *string           `json:"receipt_email"`
 
@@ -413,7 +547,20 @@ type IdempotencyKeyObject string
 // nothing moved, and the same request under the same key runs anew.
 type IdempotencyKeyStatus string
 
-// ProviderReference Where the charge is found at the payment provider.
+// NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
+type NextAction struct {
+	RedirectToUrl *struct {
+		// Url Where to send the payer.
+		//
+		// Example: https://hooks.stripe.com/3d_secure_2/hosted
+		Url string `json:"url"`
+	} `json:"redirect_to_url,omitempty"`
+
+	// Type Example: redirect_to_url
+	Type string `json:"type"`
+}
+
+// ProviderReference Where it is found at the payment provider.
 type ProviderReference struct {
 	// Id Null until the provider is known to have it
 	//
@@ -423,6 +570,117 @@ type ProviderReference struct {
 	// Name Example: stripe
 	Name string `json:"name"`
 }
+
+// Received defines model for Received.
+type Received struct {
+	Received ReceivedReceived `json:"received"`
+}
+
+// ReceivedReceived defines model for Received.Received.
+type ReceivedReceived bool
+
+// Refund A refund, with Stripe's names and types.
+type Refund struct {
+	// Amount Minor units.
+	Amount int64 `json:"amount"`
+
+	// Charge The charge whose money is given back.
+	Charge string `json:"charge"`
+
+	// Created Unix seconds.
+	Created  int64  `json:"created"`
+	Currency string `json:"currency"`
+
+	// FailureReason Why it failed, for programs.
+	FailureReason *string `json:"failure_reason"`
+
+	// Id Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
+	Id       string            `json:"id"`
+	Metadata map[string]string `json:"metadata"`
+	Object   RefundObject      `json:"object"`
+
+	// Provider Where it is found at the payment provider.
+	Provider ProviderReference `json:"provider"`
+
+	// Reason One of those of the request, or null.
+	//
+	// Example: requested_by_customer
+	Reason *string `json:"reason"`
+
+	// Status `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
+	// later; `failed` and `canceled`: no money was given back.
+	Status RefundStatus `json:"status"`
+}
+
+// RefundObject defines model for Refund.Object.
+type RefundObject string
+
+// RefundStatus `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
+// later; `failed` and `canceled`: no money was given back.
+type RefundStatus string
+
+// RefundList defines model for RefundList.
+type RefundList struct {
+	Data []Refund `json:"data"`
+
+	// HasMore Whether there are more, in the direction of the walk.
+	HasMore bool             `json:"has_more"`
+	Object  RefundListObject `json:"object"`
+	Url     RefundListUrl    `json:"url"`
+}
+
+// RefundListObject defines model for RefundList.Object.
+type RefundListObject string
+
+// RefundListUrl defines model for RefundList.Url.
+type RefundListUrl string
+
+// RefundParams defines model for RefundParams.
+type RefundParams struct {
+	// Amount How much to give back, in minor units; all that is left when it is left out.
+	//
+	// Example: 500
+	Amount *int64 `json:"amount,omitempty"`
+
+	// Charge The charge to give money of back.
+	//
+	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
+	Charge string `json:"charge"`
+
+	// Metadata Your own pairs of text, as those of a charge.
+	//
+	// Example: {"return":"81"}
+	Metadata *map[string]string `json:"metadata,omitempty"`
+
+	// Reason Why; the provider learns from `fraudulent`.
+	Reason *RefundReason `json:"reason,omitempty"`
+}
+
+// RefundReason Why; the provider learns from `fraudulent`.
+type RefundReason string
+
+// StripeEvent An event of Stripe. Only these members are read, to know where it belongs.
+type StripeEvent struct {
+	Data *struct {
+		Object *struct {
+			// Id The object that it speaks of.
+			Id *string `json:"id,omitempty"`
+		} `json:"object,omitempty"`
+	} `json:"data,omitempty"`
+
+	// Id Example: evt_3MmlLrLkdIwHu7ix0uke3Ezy
+	Id string `json:"id"`
+
+	// Livemode `false`: test money.
+	Livemode *bool             `json:"livemode,omitempty"`
+	Object   StripeEventObject `json:"object"`
+
+	// Type Example: charge.succeeded
+	Type string `json:"type"`
+}
+
+// StripeEventObject defines model for StripeEvent.Object.
+type StripeEventObject string
 
 // TimeRange defines model for TimeRange.
 type TimeRange struct {
@@ -448,11 +706,17 @@ type PreferHeader = string
 // BadRequest defines model for BadRequest.
 type BadRequest = Error
 
+// ChargeCaptured A charge, with Stripe's names and types.
+type ChargeCaptured = Charge
+
 // ChargeCreated A charge, with Stripe's names and types.
 type ChargeCreated = Charge
 
 // Declined defines model for Declined.
 type Declined = Error
+
+// EventRefused defines model for EventRefused.
+type EventRefused = Error
 
 // Healthy defines model for Healthy.
 type Healthy = Health
@@ -472,6 +736,9 @@ type KeyedBadRequest = Error
 // KeyedInternalError defines model for KeyedInternalError.
 type KeyedInternalError = Error
 
+// KeyedNotFound defines model for KeyedNotFound.
+type KeyedNotFound = Error
+
 // KeyedTimeout defines model for KeyedTimeout.
 type KeyedTimeout = Error
 
@@ -484,11 +751,17 @@ type MethodNotAllowed = Error
 // NotFound defines model for NotFound.
 type NotFound = Error
 
+// NotNow defines model for NotNow.
+type NotNow = Error
+
 // OutcomeUnknown defines model for OutcomeUnknown.
 type OutcomeUnknown = Error
 
 // RateLimited defines model for RateLimited.
 type RateLimited = Error
+
+// RefundCreated A refund, with Stripe's names and types.
+type RefundCreated = Refund
 
 // TooLarge defines model for TooLarge.
 type TooLarge = Error
@@ -534,11 +807,69 @@ type CreateChargeParams struct {
 	Prefer *PreferHeader `json:"Prefer,omitempty"`
 }
 
+// CaptureChargeParams defines parameters for CaptureCharge.
+type CaptureChargeParams struct {
+	// IdempotencyKey Names the work: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` names
+	// the same key as `abc`. Use a new random value (a UUID, say) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
+	// instead of answering 409 at once. What cannot be read is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// ReceiveStripeEventParams defines parameters for ReceiveStripeEvent.
+type ReceiveStripeEventParams struct {
+	// StripeSignature Stripe's signature of the body, one header line.
+	StripeSignature string `json:"Stripe-Signature"`
+}
+
+// ListRefundsParams defines parameters for ListRefunds.
+type ListRefundsParams struct {
+	// Charge Only refunds of this charge.
+	Charge *string `form:"charge,omitempty" json:"charge,omitempty"`
+
+	// Limit How many to return at most.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// StartingAfter The id of a refund; the page begins with the next older one. Not together with `ending_before`.
+	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
+
+	// EndingBefore The id of a refund; the page ends with the next newer one. Not together with `starting_after`.
+	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
+}
+
+// CreateRefundParams defines parameters for CreateRefund.
+type CreateRefundParams struct {
+	// IdempotencyKey Names the work: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` names
+	// the same key as `abc`. Use a new random value (a UUID, say) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
+	// instead of answering 409 at once. What cannot be read is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
 // CreateChargeJSONRequestBody defines body for CreateCharge for application/json ContentType.
 type CreateChargeJSONRequestBody = ChargeParams
 
 // CreateChargeFormdataRequestBody defines body for CreateCharge for application/x-www-form-urlencoded ContentType.
 type CreateChargeFormdataRequestBody = ChargeParams
+
+// CaptureChargeJSONRequestBody defines body for CaptureCharge for application/json ContentType.
+type CaptureChargeJSONRequestBody = CaptureParams
+
+// CaptureChargeFormdataRequestBody defines body for CaptureCharge for application/x-www-form-urlencoded ContentType.
+type CaptureChargeFormdataRequestBody = CaptureParams
+
+// ReceiveStripeEventJSONRequestBody defines body for ReceiveStripeEvent for application/json ContentType.
+type ReceiveStripeEventJSONRequestBody = StripeEvent
+
+// CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
+type CreateRefundJSONRequestBody = RefundParams
+
+// CreateRefundFormdataRequestBody defines body for CreateRefund for application/x-www-form-urlencoded ContentType.
+type CreateRefundFormdataRequestBody = RefundParams
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -557,9 +888,24 @@ type ServerInterface interface {
 	// GetCharge Retrieve a charge
 	// (GET /v1/charges/{id})
 	GetCharge(ctx echo.Context, id string) error
+	// CaptureCharge Capture a charge
+	// (POST /v1/charges/{id}/capture)
+	CaptureCharge(ctx echo.Context, id string, params CaptureChargeParams) error
 	// GetIdempotencyKey Tell what became of a key
 	// (GET /v1/idempotency_keys/{key})
 	GetIdempotencyKey(ctx echo.Context, key string) error
+	// ReceiveStripeEvent Take an event of Stripe
+	// (POST /v1/provider/stripe/webhooks)
+	ReceiveStripeEvent(ctx echo.Context, params ReceiveStripeEventParams) error
+	// ListRefunds List refunds
+	// (GET /v1/refunds)
+	ListRefunds(ctx echo.Context, params ListRefundsParams) error
+	// CreateRefund Create a refund
+	// (POST /v1/refunds)
+	CreateRefund(ctx echo.Context, params CreateRefundParams) error
+	// GetRefund Retrieve a refund
+	// (GET /v1/refunds/{id})
+	GetRefund(ctx echo.Context, id string) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -700,6 +1046,59 @@ func (w *ServerInterfaceWrapper) GetCharge(ctx echo.Context) error {
 	return err
 }
 
+// CaptureCharge converts echo context to params.
+func (w *ServerInterfaceWrapper) CaptureCharge(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CaptureChargeParams
+
+	headers := ctx.Request().Header
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey KeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+	} else {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Header parameter Idempotency-Key is required, but not found"))
+	}
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer PreferHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Prefer, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Prefer: %s", err))
+		}
+
+		params.Prefer = &Prefer
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CaptureCharge(ctx, id, params)
+	return err
+}
+
 // GetIdempotencyKey converts echo context to params.
 func (w *ServerInterfaceWrapper) GetIdempotencyKey(ctx echo.Context) error {
 	var err error
@@ -713,6 +1112,138 @@ func (w *ServerInterfaceWrapper) GetIdempotencyKey(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetIdempotencyKey(ctx, key)
+	return err
+}
+
+// ReceiveStripeEvent converts echo context to params.
+func (w *ServerInterfaceWrapper) ReceiveStripeEvent(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReceiveStripeEventParams
+
+	headers := ctx.Request().Header
+	// ------------- Required header parameter "Stripe-Signature" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Stripe-Signature")]; found {
+		var StripeSignature string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Stripe-Signature, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Stripe-Signature", valueList[0], &StripeSignature, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Stripe-Signature: %s", err))
+		}
+
+		params.StripeSignature = StripeSignature
+	} else {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Header parameter Stripe-Signature is required, but not found"))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReceiveStripeEvent(ctx, params)
+	return err
+}
+
+// ListRefunds converts echo context to params.
+func (w *ServerInterfaceWrapper) ListRefunds(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRefundsParams
+	// ------------- Optional query parameter "charge" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "charge", ctx.QueryParams(), &params.Charge, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter charge: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "starting_after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starting_after", ctx.QueryParams(), &params.StartingAfter, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter starting_after: %s", err))
+	}
+
+	// ------------- Optional query parameter "ending_before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ending_before", ctx.QueryParams(), &params.EndingBefore, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ending_before: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListRefunds(ctx, params)
+	return err
+}
+
+// CreateRefund converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateRefund(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateRefundParams
+
+	headers := ctx.Request().Header
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey KeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+	} else {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Header parameter Idempotency-Key is required, but not found"))
+	}
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer PreferHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Prefer, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Prefer: %s", err))
+		}
+
+		params.Prefer = &Prefer
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateRefund(ctx, params)
+	return err
+}
+
+// GetRefund converts echo context to params.
+func (w *ServerInterfaceWrapper) GetRefund(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetRefund(ctx, id)
 	return err
 }
 
@@ -766,6 +1297,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/charges", wrapper.ListCharges, options.OperationMiddlewares["listCharges"]...)
 	router.POST(options.BaseURL+"/v1/charges", wrapper.CreateCharge, options.OperationMiddlewares["createCharge"]...)
 	router.GET(options.BaseURL+"/v1/charges/:id", wrapper.GetCharge, options.OperationMiddlewares["getCharge"]...)
+	router.POST(options.BaseURL+"/v1/charges/:id/capture", wrapper.CaptureCharge, options.OperationMiddlewares["captureCharge"]...)
+	router.GET(options.BaseURL+"/v1/refunds", wrapper.ListRefunds, options.OperationMiddlewares["listRefunds"]...)
+	router.POST(options.BaseURL+"/v1/refunds", wrapper.CreateRefund, options.OperationMiddlewares["createRefund"]...)
+	router.GET(options.BaseURL+"/v1/refunds/:id", wrapper.GetRefund, options.OperationMiddlewares["getRefund"]...)
+	router.POST(options.BaseURL+"/v1/provider/stripe/webhooks", wrapper.ReceiveStripeEvent, options.OperationMiddlewares["receiveStripeEvent"]...)
 	router.GET(options.BaseURL+"/v1/idempotency_keys/:key", wrapper.GetIdempotencyKey, options.OperationMiddlewares["getIdempotencyKey"]...)
 	router.GET(options.BaseURL+"/healthz", wrapper.GetHealth, options.OperationMiddlewares["getHealth"]...)
 	router.GET(options.BaseURL+"/readyz", wrapper.GetReadiness, options.OperationMiddlewares["getReadiness"]...)
@@ -777,135 +1313,176 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H19cxs30udXQc3tVZw8Q4qUJb/QlaqTHTvR2pa9flnvrqUjwZkmieUMwAAYUVyXqu7L3H2Q+yj3Sa7Q",
-	"wMxgXvimKIk3q+ePZ2NxADQaje5fNxqNL0Ek0oXgwLUKBl8CuKLpIgH875MFewmrU35JExabP6gsTalc",
-	"BYPghJOTt6dkDiuiZ1QTpggXmsy5WPKQCEkkXIo5xEEYXNIkA+xaSiHNf9D4kkUQDAKlxSIIg0jE5l90",
-	"wYZzWA2ZGzAMUlCKTs1vH2ZQDOjGwo+6QRhI+DkDpYeGRvOPYa//8unDvz96d/yXHw//cf9vR8+O//rg",
-	"6cOzR68fB2GgVwscLNMz4JpFVDPBh5a26+vrMHgq4tUHIV5ROYXapMlYxCsiLkESPQOSsJTpzTOcsKsh",
-	"5fEwUzDksDTzKydsehtqIYYJjlWfLw7GFMFfzYiUk37v6NHxwwdkvNKgbjx5x+Fh3tib/TMq4x8gShiH",
-	"2pIjSZTPiaIsJlzcaOIzy9UgmpWE/vXBp/t/OXzbP+u9fvzy0Z8f/lRyKKIyHsY5OWHg/nPofmZcZZMJ",
-	"ixhwPZxkPFYVJv5dZJKYLsiMKuJ/TPDjG/MPyfKZNmsTFjtZuz9UFkUAcXVD0FRkXAeDw16vF7p/DSO6",
-	"0Jk0zK/8WYIh2fy5FwblN1pmEAaRBKrNP/sPHxwd9e4fmoZRJiXwyNCSKTNulCktUpDBgGdJYpipIskW",
-	"Rv6DQfBGxiDJg4f3jw2fmVpk2OOEJgrCYEJZksmc8bZ9/reC4fbPyMlt65uwS0ixLzdACprGVFPDF2FI",
-	"CQYBEnMdBmL8T4g09uo2ish0JFJkIge9FHI+VJrqTKEaWUhxCfFwvBq6H3GdqTLztDRKpubDBC4hCQYB",
-	"FzKlSRAGCpIEZDmf4C1dpUZajIpMQEO3qj+EZP+C2FC4oKxYDDM6wwl8KXhx/3WavJKv5vHp8qfsIbvq",
-	"KX7We9o3rOY0tapQsgWYviREwBZ6CCllSUFwsfyOX2a6YIgb5sso5BAF/CpvU3CkFL5SWN/SpsAu6BTI",
-	"kukZERxIwexCXu36fL4T3DvB/c0F9yIMZlQNUyFL1hfsTZgydjiThisHl/0Dy2+F8v4T0ETPVjVhTxJj",
-	"WpeQJL6EFyOLObY9jSFdCG2k8SXUu0AwspwJle8VsqSKpDSubBqqNaQLA676a+QdrhZMghpS7f7+6PGD",
-	"Xj8MjMkcBPcnvegR7UHnOD6adI4mPeg8pkf3O73xg8mDyfH4kPb7gccLVpLsjK5YgKRus4hFKd4f3j/6",
-	"4fGL3o/9nw7/fP/l0WuzqEKyKeM0yaHBLkZxQeXcW2AJkUFIq+FCMKMkggnjTM3Q9ElQIpPRLghAgloI",
-	"rvKde2g4UixPLtdWo51yDZLT5HmOQvxFmtAs0WQGEjYDFglaroaKplAFacx17uy9jy/eixT0jPEpWZrN",
-	"tpSCT3GkLnkPPDY/GJho+iSOn4ROKeNWyRa/OVCr6ARujmcXzEckiNs/qpqKNwQjqoREgRnSIHd9Q75U",
-	"5WzIuMF6DRBbmTxTRGacMz61HCJsPUO0IAlQyQnTikhQWaJvjnc9WqtMes2UYnxaZdOZIHaqNwX2dd6k",
-	"bhSfOSeceNql8xJWZAbUmDLDJfg5YxLiAaGEw5JIymOREqSHTIQkQKMZWVgtH5aMM3a7+BlXjogJYfrX",
-	"8BRewuodZAoanqHQM5DFmhvtLytLe4uMlZaAutAZ+VGa8lghN2iVpC75qMAx1nyJn1g2uw9uWc5eQ8zo",
-	"h9UCPnKVLRZC6nVMS82XBHu7OZOwk6HpZJh5A7a6l2mmNBkDoYtF4nzhg38qwY0L7//tqrNcLjsTIdNO",
-	"JhPgZqg4JIyTjx9edB79GvL1GvRMxGdCnySJWDY4RlL83bpXRrwWVM9ILMBGB2b0EvYJPtjehlzoIXXj",
-	"VRnGVMsIOLBt+gT/G2nNN7KBJYpoRAg2SmJa/Spu+5vcxr91xriG7EGaRTVusBYkhojFO3JnT4e9wBpD",
-	"hwp8Jn4yPBhDhJpqQvTMaTqjJiLKDVPHRn9lPCYi04RmWqRUs4gmyapLjNDa/oWsTuUJiQWuyYKunEGx",
-	"aiff+XNY3ZZlfWMR/EeOsa5miCRH0UihoYlytQS5LRTWNLP7ct7SNcwcYfXt7n6vROrICrSVWwdgU7oy",
-	"O9/8TyHiYwCOqNbZ7F0hzW0x/C2VNAUNspXlxmt1v9s9VuxPuLJewU3VaNHvOpZKx0yPghP0eZ8Q4xsp",
-	"QiWQiCroKOCKaXYJA2K94q6FzTQ1M7DO9O3rhHdUwyuWsoa1+SAEmVB1Q+AnqYZh4vqtsEQIklK+ygVD",
-	"dcmZcPiYKhILfnN4Ww5amaHt6gNLQWS6NViLMoEaRwtBVCKWyeqG83Z0azdaqz3VQsxxpMT4AloQKiW7",
-	"hFvkxKYFd95VK6g94YTFlWD9SmRSYbCeC0P8N2ofg5m7cq3g1t8dKotmTr/4Ys/iX4EDHzm9pCyh4wSa",
-	"mjmmmo6pKlSgNCgZP72RPGTeWA2vB6RpnY9kvkFhQFNAHGBJhUHvv4tWvQ4Di1HsOY8BLRjgqwTWPhTY",
-	"RtVQlgMx7qwoGARv3n44fXP2PiQ/Pv8Qkp+en/zgyGResE9FM0gxTuZIUloawbHHDtEMngmupUialJwg",
-	"36xCNfzUwgAFpYWEmIxXJDKtC1zVPibwLA0GnwMuOtgwuAjb6BBcA9cGrL/B0dU6vuRAHcNIDtwputqZ",
-	"CsXZZNJORDPq1CSgOHkzi5LLjDE7cYhCY/DTz5lwp0TlSu0YTiopTunVK+BTPQsGh8fHYZAynv+7v5F4",
-	"/Q4WCV1Z41OdwMiwZUSWM+BIv9sXRjeWi0o5ASoT5vmSjd3wxEUyCp2mMfwStLHcjNnO71cicvGxOqGf",
-	"UI95ACmi3IieBBpX+epFHQ+2h7Z23xhvXEDuXR6Pq5P4hhOJjFY2DjByX3ZO45FF2aV8WGOYUJaC1ThO",
-	"oZTT2KpNSloXVGuQhoT/aVp97nUen3T+cfHl8MH1n4I2Nr+VMAEJPIIT41m2CsaSMv39WSEaVJNF0Qrl",
-	"Yya4yCTUuI/N+r1gMy8dZ05bBj5DwIYeCVxFM8qn8ARDAnk0JSQ0UQL/6djdJX8x+8sIH1K7Ehmhao58",
-	"zd2UPZm7XjD2ZvY7Y7VOJtqG86uTfQ+R4DH6T4ZxZAwT4cScw5UmWlal4nATZSnjLDU7rO8ZaA1TkEjH",
-	"+5nIkhipaRLyQkjyHs8PvlEkYWNJJQMVGn6i26Y2R1FTOgdlPlLQJW84gUuQK4JGbjctjCohDDBw3a4a",
-	"Pi2XJ2WmADSn8JNYomX3Pqou+lOgElUYTdLvz/HARfAIzoOQPKWKRS2/7KUirsPSU0Fj9RJWP6FtXy/l",
-	"QJZCzgekb0g/PD4mC8m4RpRy8v7Z6SlqOxqZHsOaBxNijLEIcHCwfjmamthsj5SMzgM6js6DkXWDznkl",
-	"rksVGdFxNPKjcJXw5j1KPn48/SE01vTbRrCTUB8srY13nvObWD1mmGTnVh5w1aK0wZbNsNE4WhW4bnne",
-	"vXhGHh4e9bqk1IOUaUWyhVmoM6Lcxr1HNUmF0uR+71sXvrQR8lzhVzZLjvld6J3QxJivVXjOGVcaaGxa",
-	"WRNsfj7qPTYI1Yhil3yy7lMemzENTVdsyo2ZrrO5VMOtnLSzD7ZIc37wg8L8lMae5YssOkN4XgtY1nOX",
-	"ij1h/vEnCZNgEPy3gzLX6SD/+KARXzBElBS2tbW/qoPnpedRA6zk58zoojIyYFCiFHxqlIMHvRH3djzg",
-	"2zac+/6gApJLe9axBm1Ty9LyGZWMGrdjNXOnUM2b2vta/DoM/tZxOLljgHLHQ8obyW9iay975ll+NLrX",
-	"MpcnxNuW2eXo7L64RYPG6n6YNU58u+RUKzKyB5Qjs9qjgrQR+tijhTVmHuwtQoVMK0gm6D4QJW5TROrK",
-	"a0vzmudRgfMdH8/v1EnpAdRA9qbWxXce+O14OmBT2zpYroDOjoc6N3XShKk332q3u1H8vLw99kjsNdu8",
-	"Rfzcv1vQghgOd2Yb416ubwMZjBFRxsezhmfgfDjn/hkjL53w/DG3w7+9aH9tVsRL89ljb4j51l2Rd7z7",
-	"hrAt2nbE32045ncGALfL+Eb2zR7sx+ScrStQHeFW4FmZFXQHyBor6icP7bGYzr/YupxF97dkYtalGH1N",
-	"duP31dUoJ50iGrS5XRE3+jols8w52kc0i0bbJNN1f0uiuSUR6U5Cv2IVCPGNgw/z9Qvgy1p+TuuH8H6n",
-	"cEUxvj1EsPecZH5G4GUmYhAjzH8rPFgJE7NvKqcNVOHZb5e84cnKXpiiykf5ZWqgO4e4g/l3MH+Xjfmb",
-	"Q84yyX1Lu3oe3i2D1WLjFXl2hAPEitA8xe/eqJ6CN/r2zs583eLs5S/tIci6bLVRJGtJUreEbDZmO31N",
-	"8vZHEpSP3Lu9tZ+0sPIW90Zpqd75vh1hKVLB3A1u1GJlzkZxkftOZj59+tSpnzdval4/nr51sWtLwt9D",
-	"6mz62Faha4xya8HnDQn7NYkrkuA2scl+lOer/YeHic6EfiEyvrdMlNmpW+xWNZv1lnURpqViTm5NHWFa",
-	"7F1UsLHczYsPeyx6Vk3M3bjwfhLvdRhk5YCboXeVvltSIeuuTbi8aZvUHRm2kzFgZnc9vbcRomy9/ImO",
-	"M5vOtE1juYPsf7zgZe0+xh67xxaa2aowvf5vQ/rr1zmKO1s0ivJLLL+zjvzDyIZfcGgfwcjbbBSMSkWj",
-	"2/T/asWJUDgYV5omiQ1OaMzQvNcnr9lTkvEElCKR4BM2zSTEBKPhS6bg2zv4f/sydectft3w7Ktz9mq3",
-	"p34LeHc7ymjtzS7/oCIyyocpomaZ1ga1xWLJ72zYbYpPUWygqHiwd7wgZnSHcEFLPYVbtmscGB7V/vn9",
-	"mzPCMcV6ImQa5iKGZQ+salJYZkmCUnAXxrp1uSqW1TK0qLRH45iZj2jyVooFSM2MCLkaRPUTFJuta2/G",
-	"lTdO3C1tHuNFPvT5F15fZZ2zeqL+a2YkIuNMYyMjGFTbiy8PjoIwSOmVvRPz2P1fuPGaTEsJtQ0jIqji",
-	"7ePmg/Q2DFJW5No0yJRdAidjGs1vMNL6eXxyN3usg8xhhYmhOKOQSOp+o5wInqyIwy9uX7lxxkIkQDE/",
-	"OCpzxqvDfOTsKr8t0Up/C81F1bnKbavPtPOviy/3225Z+YXpvgQ8S5z9s5dCGh9XKNzl+6KU3ZeWqVfr",
-	"2jXZvDKQyXwEcYi5JwspppKmyI6tYzcq5O0yAIhFAjt1b5FleW9k24VJbz2i2bbLb36Nvsb9QtQPowHR",
-	"oLQVwHbJ8qv6tWuaL81x3R9cKTav/l9548xV9bhoodorDbj9WoILdpUl/DZttDwHu7iRgHbLbLxtG8wv",
-	"CbiJqLfuu3d52KelHuAOIr9eNeXToUlib3gh+VUl1SR/Y63BHejJ683tsiLv7bf2BlN+P+yzLXPg5CBX",
-	"wUFT4Te1s6dFS0XnqSlP+1R1i6c5amqiua+9veLJfCmLTro8Qagvq7dom/ldcPOiZaNYFr5iNkFmo2mv",
-	"Wuh8jzINqdr1Rg8a6FPbot8rLRiVkiJ+KStNbthWErAegfkOC2GZnRYzCRFGPtxFvCVN1shmUzdgFcs2",
-	"zYB1Lcvv/AKXrZdWffkrRM904s0stKxbvxhvSnW0B9TyKyB9owhVCpQyEvGEmN1GMq5Z4rjHFHGFUOob",
-	"sbrG9UKpvuVor5m6g6Khqv2+/yos7mdZEimxH+9k2PzyrD6ZRaXW7SqnVsrV76WtquvWDrXzwjyelVGh",
-	"bdJTY33BuMpMG0S7XtfLFuYwqj1F6/kVjXSywju/YkJGufobIYIf2cPCkV89cXdAf8pJ6oFft3lzXRuS",
-	"w16vR8bA+JT86bDX7fVwzP/7v83f7QlPkQmZ0pU9aaZkxqZY1M9i5eqVeiyR/MsdB2cj7IxcapsVhFbg",
-	"Uxp8hQh7Daz2oHBze5++f0OODvsPibEpqPkoX5EEDETDy+JPipJn5sdELN3fq/fibWlnH2mfdP6xK9hu",
-	"+Hfut3zlcsSTr0p16ChTw6NDy+4NtU3qXsB/DR2Jvc7j4cV/tRJZA/m12z8ik0TDla4Vz/ELWHsk9VFG",
-	"Nl4p3w2oen0ee+ZuDdWWTLHkZEGZtJsBrvSAzGGF/8KqAUc9r0hAUXFG/ZwZmziWNJqDVqG90o+t7B32",
-	"457frktOOaHn3EZWRvlcPmMd7YvvDUtGod3e+W/fj9DZwKprzPTw0lClbWXBaV4xaZQXUxiO0EhLUCAv",
-	"GxfWmxW7U3rl8+6416LDGrh2Xc2YQico4LG1JNiyuvz/BM5X/8P9uxuJtC6YR1uFIC+q3NwYWsyBr90V",
-	"5BmVMeFZOs6rK+V53IbnXGiXqV0lWIv58JIp+qtsoC2Qvc5qd9YeURl/o0jRmKiZWCpCJxpkpSCLi/p0",
-	"ydtaxYtcgimfJr4AG+dCJVTNQIWEKg3G8Nmg0c+Z0PaYK6VyXq+I9e6H5+9aNvXh4fYSSr4FLjyGQimv",
-	"N6vvC4BUU/751fOB2TdeRoNXBNK7rv6EjKxfPxoUV3bDXDLQdUTMxfNSXLUqkYYNDqm6cQ1C8N6/sJ23",
-	"It3nZfW1nV0AuEGbvLhbg1PVYm+jAW7dNfVnwrZ6VKOWmpKjAbElhfzrEeE5N0KkXBlsV680L0psFkSL",
-	"hV0xW9hkBslCOQXm+NsoTdde0BIL97WxOyqiqWsLHDRqjJXXmbrBVsXUHp164YWjnpBRLCJ1gKuoumk8",
-	"KsrmQrrDCNUXYdrCVJ5+YEplID2hRqjvFW7bamzXhMNeVOJfW3pxFRC/tCYs5vVCqLZp/6FNVKOqYR5H",
-	"OwzlVwpsG6+tWFhe/6pcelybotRFvvTrPQ0nnWXFwbD9uaXQf0gnbKmeHa6p9Rg264FudYRdUe3SR/F4",
-	"E+YKoalba73UBytVsLv0vZ8e8lxaxzQx3z6VDYGUZunAfc5JOPHWwFZrctqvvG+SF7Ku6oGaei3evGgr",
-	"l4VJRZrlpajKrrFGhGSX9nRji+OzLvT/Ka+uMneHC67enS1Wvv+5gP86R2PbS5FaHSLKMY0DOAbiYBQs",
-	"GwO7UMhyxhIgGc+fx2ilZ41779Hn7hruVaaxLfpUfzekNURdviTSgJqJEnkUzAsA5TqrW/X1xGJ7FL/5",
-	"FMmuGmxbucM2jTzfGHVuLaDe7jzXnz9Z7x6Ugu/2ktlsyzyVVILKUGwL/a80lRrMNKWBGVZqRq0TKt9Z",
-	"aeOZXfxSv5eE2Ip6Qjq8otZ17r/M0jaCu+BpFdVeob+mgKt1qJbxIaIIUGojsi0eixkN/Gqj7dVmfPDr",
-	"YK7h0znPc31TcWlWhbbBwuZbF0RmXKEaqCI3j3asKJw/Z7MBHa8L7OYYr4jQVeQvLJWxv389ESnEv76y",
-	"LVvQP4nwFGObJWoeCe1njBqlV5lyTwMUlYibMZ6qGWpDPWcVUfRKcOUykzs0+C5O5Yhy01tY26KwtgKe",
-	"H4V172ZtjcBSPIZhcSuTP7AU3pmduifumLYoplfU1dDnO1rGaVs9zJNcr7AUjCJJTK87dpi0UPXclQDe",
-	"g65kF7pcaeGdurxuQ4UKokwyvXofzSC1XB1TxaJ2hZi/XUqVAQYSgxCoQygnZneuyIIqtRTSqBZlDOko",
-	"ymRCOhlR8+H/+1//ZzAqqhqjwcGhCrpmWi/M1MdYbLRFV564mD/u/gFxRUlt16NKx7aHWs9mwoxPRJ7O",
-	"RS12cHUdKw9ziAneoKnkARdvs5neBgcH/cOH3V631+0PHvUe9Q6CljvPCpJJZyaUhjjf6Qq56IoCi5Qp",
-	"UAM8DaiDVqOilUsvyStlCh6B1dq2SmxEkySPF1Ntmp1zfG9KlfrbGoruOT/n7/IceCrB5oQZI7z1hZyR",
-	"Wcki38hFlYjSqwTIvUa88+Ho2zx2jgOdczNSlzTeuHA5aMZRhpgUJ1XceWr4jU1uYtpO2oAztLnuzFwv",
-	"WYT7wAALo71GXXJWxgHP+SKhjBO3BdSAjPrdnjtp6UNv5AcLu+RszXMXyLrvvsO8MMan3e++W1PsvhpI",
-	"GdUy30YukEeJO4+y8wzx4OH46spO0YG/o6urcw7urOio9ygkR73HITk6PMavjg4fd8lzIwLWnBcvoeWV",
-	"6LrkOY1mjpOuIqMxCnnAAvemdReRHzb5JV/jc+6VMXZw2BXPGLXk1Y0sKkhYBNzWW3Jb6vXph8qmUYOD",
-	"A7WIr7pCTg/c5+rg9emH7kynmC2omXaHhDbyHYTBJUhl91PfbDeH4DldsGAQ3O/2uvctKp+h9jqYoQf7",
-	"L7QPoDdU4Vf2vjdVldTaWNjSzVSbHYbPthV5ufY3xLfo9TBNYkkZR4BZoJLTOBgEP4J2rnStFOxhr7fu",
-	"gL/4rizWFgZHvePt3zdvnobB8S4DtdQkcwYhGHy+CP2nJwCdPS8dp8xFpgnDZ6o0nSpj7e0SBBemvwOs",
-	"0rt+OeqJz17Ss+G9TXrA7FSMHOsSs3oEYIy/nhDdWJB3QGPGLVb991kT0+r+9laNfPRd1rG4E6VmucOm",
-	"DBh170y2rqeXtrFpTd3tqm+UA74qJByWRktOmFQ6dPtu5V7DWDZX7BVT+pkbqVod/PP6eAyGmTPJc4tZ",
-	"Oc647yo6Y1XjsqBz/gB6mXddHEL3e95pdt8dZG4oFN/GCWYrUzs+PHGofwr2pE+VVgOr1ovEaFnjVpIz",
-	"PJiY2qWyB4L2JGJoS92PunVsvzH9sG3q6IybHtE0/ZIXM/aaOR4kVudthGP9vKt04sTbplNhz23O5qlx",
-	"2VQeH7Poe0LQi2SC10NjXrTDOZqfpxouvi+fy3VLt0gw9mC9rbYJlX7qbpcCSk8KQw4rFIwYYPEmd7aa",
-	"D28kq3yLFlcjb5iI0DqDMr3v1lajQjNzN/bw1LS7Xs5tXGGfotlFLuRFu73Yq477DhccvSfN963vjTmH",
-	"a0qiTa2sWnb94eq2Hu1iUr0SeNikv5M9rTwxfmObf3T4eHvDyqXn3xYnFMjAyFAuJp7xL3I0r8NgIdoC",
-	"2M5IG0Vf6A2MNucJ2xihQ98VvYw8hk2KxAeMKdj3HPxCkzZArQbG/+oUZQpWoAeVALnMuHpivqg7ZCHJ",
-	"48u2QSWeGzqPxgasxyttZuAdiI9aqucNCD75tGYwV7F1YF01kdsuW0VgQPLHMMqXoMuT20gY19N8z3j5",
-	"QsaaccYwzTgZZ5okMEFeeC+Q2oC7cZmxda1W54AcHR6GeV4MstOpeERlFoBfAk0wyeicf1iKEiRSF8lE",
-	"apByW4ImxAo1oXsswvRdgjXTaEAwMhAStaARPt3hEHw0E8Z/H4NeAnAMSNh0AnyAxT2GmuJ5S7la7s+I",
-	"Lu1MaEtgwXAGX1+N2WRimk2kSL3IAS4N0+qcO6xnc7ysTFrPTxVpRN7LQui3O+B276jXM355P3Qeev++",
-	"+X/Hxk1//G1ZsUct8miBkXp0latI1z4a4fK6G1C3bT+XnxyUD+UYQ7nl48rLLdau4eI+FfG+NccL9Vh7",
-	"oDFPzfTUwTeq0AWCVx+uzFNZ+4fHPS8P1IV7yxTOADLpXxYoUAeGNcUcag+qWmYSalPH2ka0uaveCDaV",
-	"s4Y0KkmNXpJiPeMuP6gq08qu97XhLp3YNNsakbNHnpGIXQkin7QarGxDgdeV7MEtHNlz2jec9HX9QaLr",
-	"BujawWpXH2HZFR7Uy+TuihGa1eyw5eH2luX7FL8EWfQe7UhjUTXRNHq8UyNX2zwMjvo7oIqyLodpcLwL",
-	"DGm5ZY1o6XAn8vIC178ivmqp0boryGor4lSqJpTOwi1uhVrVQMvBFxZfb4y2uMNFqooSE8suuXfizoNb",
-	"MwowCYppFy/Bhrb50kZmePfbtiDaOiu1jqZvFGHxDQIVBlKU/lvxzO6aB8v28id/uTv3O7/XdOfE3diJ",
-	"O9reqCgI+B/h9b0DLRlc7qaPatlV6uDLHFbrNdMLIY0Hho9fisygdXcAFkmqZkRwe8aqWAzla5m0TE/G",
-	"Mrw2sWUmlmRCsYLOVGhXjD2/yqFncM7LgLNY8qrTggkX1lfIHULX1vRSpFGsiE0GaYPoP4KuJSXuoAHd",
-	"UbnTqRhZZ7x5LhiSBcjI7CWH7gwvJGBNbIjJvdGBfYrtvx++sFWwS1WKeKzj8GmL3pxve+nxN1acOfu3",
-	"Vy6vlQHZWX82Gq570eJOid4p0dtSou5QDW9vRdQeDlBiN1+uTGvpHahVq+d0X4rEl88Xxpd3iTifL8zG",
-	"w5tfrZqmuCVGYri0rzSi/rgE2cxhsdkWXG3OZcHQgCO8odjo3CYQuqoTeZzf2YpmtP5TC1+6PrSr8aXZ",
-	"g7EjiaAxGdOE8iiP2QkZzUBpTNhRT7xaa7bykVGe3jjuEPP64vr/BwAA//8=",
+	"7H3rchu51eCroHqzNTP5WhRJSbZF11St7Ngzim3ZkeU4ieUlwW6QRNQEOABaFONS1b7M7oPso+yTbOHg",
+	"0ugLbxpq7Ez0/fgyFhu3g4Nzv3yJEj6dcUaYklHvS0Ru8HSWEfjvkxl9RRan7BpnNNV/kPl0isUi6kUn",
+	"DJ28O0VXZIHUBCtEJWJcoSvG5yxGXCBBrvkVSaM4usZZTmBqIbjQ/4HTa5qQqBdJxWdRHCU81f/CM9q/",
+	"Ios+tQvG0ZRIicf6t4sJ8QvateCjVhRHgvySE6n6eo/6H/1259Wzx39/cn70l5+6/zj42+Hzo78+evb4",
+	"7Mmb4yiO1GIGi+VqQpiiCVaUs77Z2+3tbRw94+nigvPXWIxJ5dBoyNMF4tdEIDUhKKNTqlafcERv+pil",
+	"/VySPiNzfb7iwHq2vuK8n8Fa1fPCYlQi+FWviBnqtA+fHD1+hIYLReSdD28h3HeDg9M/xyL9E0kyykjl",
+	"ymFLmF0hiWmKGL/TwScGqlEyKTb610cfD/7Sfdc5a785fvXkz49/LiCUYJH2U7edOLL/2bc/Uybz0Ygm",
+	"lDDVH+UslSUg/p3nAukp0ARLFH6M4OM7ww+2FQJt0oQs5rDmfcg8SQhJyw8CT3nOVNTrttvt2P6rn+CZ",
+	"yoUGfunPgugt6z+346j4RomcxFEiCFb6n53Hjw4P2wddPTDJhSAs0XvJpV43yaXiUyKiHsuzTANTJoLO",
+	"NP5HveitSIlAjx4fHGk4UznLYcYRziSJoxGmWS4c4M149zcPcPNngOS6+83oNZnCXHaBKVE4xQpruHC9",
+	"lagXwWZu44gP/0kSBbPah8JzlfApAJERNefiqi8VVrkEMjIT/Jqk/eGib3+Ee8ZSn9PsUVB51c/INcmi",
+	"XsS4mOIsiiNJsoyI4jzRO7yYamzRJDIjirTK9IML+i+S6h3OMPWXoVencIAvHhYHb6bZa/H6Kj2d/5w/",
+	"pjdtyc7azzoa1AxPDSkUdEb0XIIkhM5Un0wxzfyG/fVbeOnjEr25vrtGLvqA4DdujIdIgXwFsp5kguB0",
+	"ce7nDXH3jKsJZWMgPmSkEB8BvfPgv/93D9/3sdlkgfxVEmmfmH7eQ0IYch8iO1Jf2AwLPA2RZ+ckEyZ+",
+	"h+sUYIbHBM2pmiDOmsBnEP7TAyV4oAS/OSX4HEcTLPtTLgrQe/BmVGrBJhcaKvvXnX0DbxkQkHeEpZSN",
+	"lzA9jfQ8Vwgz5G5oJdkQRIlFX+Ip+XUUY2Z3VSUUdhNlSlaSWtGCqKeWgCCq0HxCmP5fKn8TIvIzwZma",
+	"LCrgzDK9xznJshB8/jr5FVzIaUqmM670E39FqlOAyDyfcOlPPccSTXFauhGsFJnOtArQWUJEyM2MCiL7",
+	"WNm/Pzl+1O7Ekb6uXnQwaidPcJvsHaWHo73DUZvsHePDg7328NHo0eho2MWdThQgGC22bC+cz4jAlgLx",
+	"WQHOi/dP/nT8sv1T5+funw9eHb7RL4ULOqYMZw6Qm1zBDIur4NUIkmg5ftGfcaopbzSijMoJ8BhBJM9F",
+	"sgn2CSJnnElHDrsaIv56HLEwfPeUKSIYzl445A8vaYTzTKEJEVu/EycJm8ktSoXo/55PiWHnc03B5oKz",
+	"MazUQu/Na4EnoedEFp4IjzFlhnP536zqJfGI3F3rmtEQ6UG7/CArfFNvGHQfkkl4o1q/VHeESxnP+pRp",
+	"yaRGHkqHpxKJnDHKxgZCmgosA4jiKCNYaEohkSAyz9TdtbJgr2UgvaFS1mjtGUfmqHdVP6uwmdpVQuCc",
+	"MBRQl71XZIEmBGv5QEOJ/JJTQdIewoiRORKYpXyKYD9oxAUiOJmgmWGdcQE4LQz5n+HmNF2m6j702Vdk",
+	"cU5ySWr2C64mRPg71yxVlK52h4AVZgNVpNP4IxVmqQRo4PKWWuiDJBaw+kv4xIDZfrBjPHtDUoovFjPy",
+	"gcl8NuNCLQPaVH+JYLa7Awkm6etJ+nmwYKMRZJpLhYYE4dkssxab/X9KzpCGSfC3m735fL434mK6l4uM",
+	"ML1UGiPK0IeLl3tP7gO/3hA14ekZVydZxuc1iKEp/G6MABq9ZlhNUMqJkTwm+JpsYyIzs/UZV31s1ysD",
+	"jMqGFWBhM/Qp/Dfs1T1kLetJpEBCMLY8PepejEtvHY9/Z5lxRV0iQl+q1uYURylJaLohdLYUFr2s0bdS",
+	"QQjEjxoGQ5JgJy5aSqfJRIKZBupQ0y8tJ4KImys+xYomOMsWLQTSJszPRfkoT1HK4U4EmREDZ0N23Mu/",
+	"Iotdcda3Rt79wEC2rRvynGoCO9R7wkzOiVhnsP3VYrqVw/u53dgyOb0umZvHY7Qwv/spXmgaoP/HIztO",
+	"FEkt595UsNkV2N9pNYEoIhoBf4Jm7nfz0vwrJTdG4borMfXzLgOssCANdnAC5oSnSKudEmFBUIIl2ZOE",
+	"SaroNekhY3AI1R8z5h4owzlW5DWd0hrPueAcjbC8o/gnsCL9zM5bAgnnaIrZwiGGbCFn9NLqUcrZ3YXc",
+	"YtHSCbUyf1093nvFK49O+O+UyIkZqXXSKipZTXW9dfkITEAbv9Oq7veoyYDkDD5lW4qFkl3g+Fn3z4dn",
+	"j949OW9fdP96+LdH/3hyEpXNO4KoXGiF70mnZN0xZ4saLCiC1C0o/7x61ukeHDZbUMz+3EUaW5A3fy21",
+	"kRqQrzfp+Y0uN+k9gH9L8G9nmDJ7lfbWYJULOiU8V42+O3guwNoV50hmfJ4t7khaLGlQdrVGwVVxfgUr",
+	"ZVrpVhxhIeg12SGxWUVTrRmjUXs8YYimJd/tgudCgu+Wcb357+Q2kqmzmTRqkSEDknkysZaokLPQ9B4g",
+	"8J6OGVa5IM0+bCTd7xV2PMUqmWxzej/RUud1sVR5FRBDNLgt5BUCRYFKpBGrjCgSmMV9oMoHhq8xzfAw",
+	"I3VZUZOLIZZeKBNab4dP7/Rw8mCtGpSI0KPdSvobeDUgnCKrQk25FgK/koT3kQwnnF/JM66eczaiY+N9",
+	"qRhmJEkEUdtg0NzOC7pdUsxcU+8okwpnGagvSOErQCZErglTsofeX5yfvnvR//ji2c9v377qv3/x/PzF",
+	"hQOnJPdgYrmNI6NImpARrVkCHyy5lC68AiorqrDVNG3YSdSL3r67OH179j5GP724iNHPL07+ZLdMAzeX",
+	"TCZkCjzMbk/zHDY27gmcTMhzzpTgWX0nJ4BKRt7VMFFca3PmZaHhAiV6tFd+m9ckLJ9GvU8R43swMPoc",
+	"N+2DM0WYuljMyFtYXS6Di7OmgK3fauASLzbehWR0NGreRN01UN+AD+LRl+Kekeblaez9OL/k3AacFDe1",
+	"oc2/2PEU37wmbKwmUa97dBRHU8rcvzsrN6/OySzDC/PQygcYaLAMjLdG79+SioJc6kvFDBEsMhoY/GoE",
+	"4qk1N3t+qMBGHjWBXK/ZDO/XPLFOjOpGPwIPDJxPCWYa9QTBaRmugb9tf73/YfOH8dZ6Tc6d06S6xbcM",
+	"CQC0NMbagf1y7zQdOM+Zg58RpDJMp8QQYUtji2OspSzFXmdYKQKS6P/Uoz61945P9v7x+Uv30e0foiYw",
+	"vxNkRLRMTE5ms4w2IsYcU/XjmUcNrNDMjwL8mHDGc8tQi23DsE47Wg1LoyBscttWT1t521aI3V8nvG9z",
+	"2/buThtAcwYaPwgZ5CaZYDYmT8Gy7IzyMcKZ5PBPixAt9BdNAbxjdMFzhOUVnNBZu7a8/uWH2RodzrWo",
+	"cTJSRlMpH/Y9SThLwQynrxYNyYjbq2HkRiElynjbXbWzKWV0qmlAJ2CMioyJgH28n/A8S2E39Y285AK9",
+	"B9XoO4kyOhRYUCJjDU+w/snVzrgpsHpJmCQt9JZpji8WCNjwZnwCiJbWHTO5hHh9nM9PirBIUj/Cz3wO",
+	"4ljwUfnSnxEsgMjibPrjJQRDcJaQyyhGz7CkScMvW6H1bVyYuoCdviKLn0H6WI7lBM25uOqhjt569+gI",
+	"zQRlCkTLk/fPT0+BHuNEzxhXTGAxKPneTs6IMe8CM0z185iiwWWEh8llNDB2tEtWcg9iiQZ4mAxCZ07J",
+	"S/Y9Rh8+nP4p1vz+h5rPDOFQwl3qNrtkd+HLVAPJnK3Q3SvOvmjNY1jJvg2RXnY95y+fo8fdw3YLFZQa",
+	"UyVRPtMXdaZlaHi432OFplwqdND+wXrBjKPVsaTSY3EarfXgukCw+JJpwZngVI8yQoL++bB9rNUKjYot",
+	"9NEYB5yJXw/UU9ExA72rAuaCUTRC0pw+WoPNLn4AkPkZTgPenBj5EXSGit+rGqjt34T+xx8EGUW96L/t",
+	"F4Hd++7j/ZqBWm+i2GHTWPOr3H9RKEEVkRr9kmtaVJiWtRwrOBtr4hAoByCZ7wWiedNy9vv9khhf8LM9",
+	"w9BWjSw4nybJQHH3DGXe86R51fiQit/G0d/2rCS/p0X5vUCWX7n9uvQfBAs+92F7W91zEgxbec02IHnz",
+	"y/UDardbhFlq6mjW3+W9VinOmuEVhaakJeyFasJGkxSKRSAf7wWPcNUsVXm6JJfuBYLpqknqkuzdcf1e",
+	"MNUZpLdC1MKc+1Uw1Ye4tdCpkmhgzMwDTZcGfmsDsLgNbMRgoEJ67yJVkmQjUMWR5L9PpA9VmFWj/XcP",
+	"D6X6UMJ0mS3eSBoMW/1EwpScHfDri8CTDv4HO7cWbrW4IxFmVkTqWXuINaVocVRY5HngAd8kan9r8s6L",
+	"a4DwyIXgbfFA+Gi09m00m+P1G3H+lrVT1JxEO3piyzw+sXf5eDcHM/Z76wKy3gP9a+EIKDxBNHQEPUjX",
+	"JWwLoui3QbSrtUjiJt4cN8yIJuT4uzGkf+Wr2y3ga8HtW4AfYt/X3kB5hZ2orUXQ/cNTqt1oGJu/xWVa",
+	"u8va6/TT74raLong/5aklK8rGQCe7Hkr+epx3p7+bWJmEdK/DWr6Qesw006/I9RcE+f/gKHfMAkk6Z2N",
+	"slfLLyDENRedFbo27mDGDRNDNzK5VBPAd8JR/QkCIZcL5x8OUofAPPy04g63dndnZTRlRGxCd0avbJQW",
+	"BtclG0vzqJ66BZzZ5pIJo26U/NVYQuRZC71l2cJU78Ay1G2LDKArsjC2/gf19kG93YRE/ObCb5HNumZc",
+	"NeFmx2Jz7N6eT6hBjJBUIuxyeb4fVHNtBj88cLxvG53PuHrJbcbBFpg8LcKMV+JkNSx5N1JWU3wxoCct",
+	"BzgbD35QRkrOCHsQwr5xlAxC+rfASFWMWoORpbyBHYn9KxMAviV8+z0hygcWlGPZDltokSOwElvKVfF2",
+	"TL1sjbsK5fKl7h5w5uPHj3vVILVVw6sxbTtHu6YE8G24Jgxfi3S1VXbmB1yRLF7BOB/bvwpM5iMXhv8f",
+	"bkP9HUhSoGo3ClIPJvOG6z4zL2Sb2L2ijtYGVhtXdes2/tYs7WCHwSxQBcu1tkwJqmX5/c5ASk0Izhwv",
+	"Ltn3g3JRr0GMBtY2FP7JmIj8X34wEn5pl42FjMA6RMcTZWJpvzGTz4OvYCdPsl4HY4unmZezIle+sjCD",
+	"8jaO8mLB1Qaa8v529ESXvTKXYwpxBIkGOxoSyD+u5lbe7Qk9PKDf3QOqFObY4vWY6thrZZhg/l1gf7Wu",
+	"hy/hg5PEVTP5ymLL7wc3gPPed4SwLX+yOXL4AY200ebj3S1CmGakEiJsqxP+ZwcHV7IhH0KEqy8l7Cew",
+	"DQl1Y1Y+kFLDgl0aLyu9B9SS8gPfd9Ab+gzlLCMyDFlEEOcwp5L88GC72j1OPZg6v23bwjdnqawUefkt",
+	"FKHdEKOlBWjiIPYj0cSHSiQnuVJav0n5nD1Ie7tEH1+l1ZeK3drYnVK8ga27oRDtjvkaIxSC8P78/u0Z",
+	"YpBUPOJiGjsUg3qxhjRJKPoviJTkwQezc7zy12oBCuY9CG+TplpSSvW3OHsn+IwIRTUm2apws+BPRcG9",
+	"pqIFUzBlcxBYoB7wlOpLzxlV8inCWebzxi1PlSQNOgDYLii5KlU76EBdfI02WJlCEI8Oozia4htTI+LY",
+	"/l+8rmyE/ZMtclfqJ7Ty/NXAHBf1ALYaX2rC1vdkKdQYMt0MNgLcmwJGetCvPWhDX5MVK8JVseZ13SLt",
+	"FYuE0ZDLFxnTa8LQECdXd1hp+Tk+2pIexqLGyALUTThRjAS2v2GGOMsWAcoFXUWGnGcEgy6VFAp2eZkP",
+	"jN64MgmN+2/Ysy8lWSqz8gnv/evzl4Om8ipht5gvEcszKwaYahC1j0s73OR731/mS8PRy81m6mBe6Pep",
+	"PyJpDMHVM8HHmnZocKxdu9a2ZpMFCJ9lZKPpjYBdFIxYV8spuI9ksq7qTdg4p1b6COjDoIcUkcogYDNm",
+	"hcVAmynNl/q6NWrFyI3q42SVocDx5jNyo04SZyRwVT2LGjW2TurnhuMGjX7Wp4dbs3rRkGfVC3W5sN7u",
+	"A3xfv9h1LzOsj7pqU+/sd+fOPtHQ3WeDt7KcprnjaE4GNWFg+2XqVt/+ys5BG+zHVW/d5Ebem29NzRNX",
+	"UeaTKftp8cDR7qjOKepkPSC/BYUM6FtAtspEKSA5FfpSJwjBIwseS4GLFrsCRKhea3Bpq+Htofl5qTzw",
+	"mho72hYykXvcVJGp3LSyAnD2UzOi0y5YHxYCg/xXlOdd8awEgRqL+rvYuXVTKkgS+obnOFuCm3XaAKV/",
+	"mygDFAMuvgvbVTWWuQrxz6OeniQ4WWxAt/wy3hbkaAsZLSy9/51EWEoipcaIp0i/NpQzRTMLPSqRLQxc",
+	"fYjlO662PQtZTnMHtA0IDZbNVe0Wsa+TYbaIkfl4I44YNlsLt+n7rq0nOZXGbOEsTT3a1k6orBYbwKyw",
+	"qq3DngroPeBKJ61t2s66HLc2VH/Kd/PiBicqW0CVMD5CA0f+BiD6D0yk0CBs27O5JnBaUph8YIeltTHq",
+	"ttttNCSUjdEfuu1Wuw1r/t//rf9ufMmljg2mTQOa0DF0kzFCdrkIX3sXqpXnEeZENtXCIEKjxFQwfAmi",
+	"+RJ5PJCh68/79P1bdNjtPEaapwDlw2yBMqJlOygv99T32tA/Znxu/16upGcKvYci+snePzaV0muKof3N",
+	"3Vy1j0Z56SSX/cOuAfeKeq1V9eG/+naL7b3j/uf/atxkRTuo5MXzXCBFblSlIHDYjjLYUgdwZGURus0k",
+	"3GDOo4DdLdm12SafMzTDVJjHQG5UD12RBfwL6gwetoOygr6Krvwl1zxxKHByRZSMTRFAGGWq3h21w3Et",
+	"dMoQvmTGMjVwZ/kEXTE//6hBMojN83a//TgALQUafVA9wyu9K2Va2oxdYeyBK7/YHwCTFkQScV0rcVfv",
+	"vznFNyHsjtoNNKwm1y6rjOppgiQsNZwERpav/5+EscX/sP9uJXxaRczDtUjguvnVH4biV4QtfRXoORYp",
+	"Yvl06CpGu8xCDXNIHvGFOIoNK37Vv6YS38sDWiOyV0Fto3oSLNLvIF/SDEZywucS4ZEiolTC1ZqLWuhd",
+	"pUZm0c9znIUIrJULmWE5ITJGWCqiGZ+xNv2Sc2XchFMsrqpVvs//9OK84VF3u+vLQocc2GsMnigvZ6vv",
+	"vYBUIf7Owd/T7yaInQq6DwVBAU/RwBgEBj1fOil2mAGqI8hczJUXB24H3Ykh3kCDwUqqRbPSsIGLmbxR",
+	"0n1RFJHfWAUgdxjjatTXIFWu6T/owdNdUrE2bqqxPWhoYzToIVOEOEzYjS+ZRiJp+y/aRlmuG56+EMVn",
+	"5sZMKdQJyWbSEjAL31oHguYeSlCIvwnciTfDLi00V6ubXiT6t6K1hKnZrPUysGM9RYOUJ3IfblG2punA",
+	"92sj0w1WKDfMb7JvBfSBSpkTESC1s4C7YvRrme0SO9rLkuFszSy2I8iXxmwFV2EUK5OGGpsodSxr7HGw",
+	"wVJhJ4Sm9ZoKoLuK2cXVw934gCJ39cs1DYudRWOJOAoqKlPO/J/1vfh/1Ns2xku6MsT1FlRrFWHbzbHQ",
+	"UQLYxI4g1GlrZZbqYgUJtuWQtqNDgUprgcav1h9lhSGl3g5hGwcLQ8EdmPrOlvoVQe+ug2KZDlTIq2+2",
+	"3Oir0vqCoq54dTE11OoT9Nq4RdYoPst8Bh9dlcsr65WwNfxNl8ztHQphW+jasxd8amgIL9bUCuCQICtG",
+	"kXltYWsKMcF2OXN9mRv3s0S9D/Znq3Bs1XqiyfpUbVjdaKIuWljXRM1McmcFCwxAjma1yroen603/9d7",
+	"YG9Kwda1cGiiyFcrrc6NnTubledq3+3l6kGB+PYt6cc2d0Hrgsgc0NbTf6mwUEQfU2gxw2DNoPFARYPv",
+	"JpiZyy/oe7ERU4OfCyuvyGWThy3Bm1awJUcModrK9FdHcLlMqqWsD1IEkXKlZOu7lA96YQeV5qqfofBr",
+	"xVwNp0vmsgqm/FrfCm4SC+tNlpHImQQyUJbcgr1DiyTXR32FdLzMsOtkPG+hK+FfXBDj8P0GKOLRv3qz",
+	"DU8w9EQEhLGJEwWesO240MeifdKCFB1muWtsoR+jaSQR9JkZc8TZU+NuNijmYplN1IPkVlof2AZSL1+/",
+	"/fijVYj7FAI35KDOyQQxJv2+4n1rht+CvdsRjQSAF6oFHLSsPk6Umsne/j7U/myZhoOthE/3D9K+JEku",
+	"SL+7P+FSbWDE1btouqG6Zbh62o1kqqap6/7AbXEAqARcnWlEXOBEzbBXhnmTqHtWoj+l4HZDKJwWC134",
+	"Sw7tWjdIyc7azzpHm5jeTaOEEMC2c+RaszsG3xtNG4EbNlrdAhlFMMySIb3vz3UmVtmNH9i8Gde7datI",
+	"HuM0/HYjeTbQjE2+p4l+oVVf9JahDl87Aqbab3XXgSjVSJF1faBKDZLWg283YR51mdj2iW0ShX9lZEQz",
+	"mN8y25EdMolLwqzJbMyzrNaEqrHv7BahDdvaCuNqPTqfI/S0nFo0n9BkAuqQVDTL0JDAXE6+QileyEuW",
+	"YUVEIXUZa3+CWUKMEMZ4EGEWPLKSOFUYGi3hki5ep9H0GEdugfVy1pIADksgloRmVN5TKbaiFEphf16h",
+	"0dvUo3sOjXApZb+D0AjXMPk+QiNc2+x7it7V6A3YvTqEF4J11wXvHu3IwbyBidhu3DxTPvJMcPPIwC2t",
+	"F7+Z0zM2xTgtOcZBW+fAh1jpMr6ZC9ExgPWP8tx8W8XeWiRhFUvPl/Pyp2X6nREsmEQjwadoMBI4T/OM",
+	"MDUIXTlpbjIfIIrMf1KYUSscqOmtGjEP+iU0ta01LQI0nM2HRSVTLWaR0EeJ01hjnWZJ+h0YVWFIMs7G",
+	"DUKjw5TyXwsis15/qBpNKFTVw1caT1oN6FunO3Wrcu3WqjISuVZ17SO/Igcv/rVojJwAr+qXTtw9Orq3",
+	"gNo6aYZba7zvun5pn0/IkbdtmbucNS9VRi/olJxjtkG+QRkTxg1o+horG9q+oTQ+bmozeeKMb3RKtDQF",
+	"MtCGE2YNu3phe/9usa9sk33ZnsIbTdmI5GCqoGrxXlM0A9UhljRpfmI2YVLT3FwSAeogyIOYITKdqQWa",
+	"YSnnXKRAlylDgyQXGdrLkbzq/7//9X96A9/OGPAWlvL7mig100cfQg/PhkdwYgPjwETWQ7bXp5l6UJrY",
+	"zFCZWR+YshF3OWPYPBTbLvEiiELQRG6hGU6YbGwFETNbb3+/033carfarU7vSftJez9qKFQrSTbaM1Yg",
+	"ZxmRAEXbDZhPqSSyByFzVc/OlF8TaXm2a0DJWUKMadM0X01wlrmgKqz0sEtmmYU3chprauuSXbJzV5JC",
+	"U2lIPOMCDcKcuZu9+Xy+p3FpLxcZYQnXqoK+SW8DsKEXSKpFRtD3taCgx4MfXIAZLHTJ9EotFNTm9oIS",
+	"4wq8ySRFPpyTWXcmfGMMDlSZQ0tuDdNWz1BzmsA7wBINtEY1aKGzIljmks0yTBmyT0D20KDTalsNpkPa",
+	"gzCipoVMu1b9p3IPVgDdH/8IyWeUjVt//OOSxv/laINBJb1uYKNdMLJBm+acMUTnHd3cmCNa2fvw5uaS",
+	"ERtQedh+EqPD9nGMDrtH8NVh97iFXmgUMDZv0zg8aJvVQi9wMrGQtO3jNEd2RgF4m8anCvAwJgN3x5cs",
+	"6A5s1QNbOX3QkLw3MLpeRhPCTLsO+6TenF6UHo3s7e/LWXrT4mK8bz+X+29OL1oTNYWUREWVjaQ14WFR",
+	"HF0TIc176ujnZt1cDM9o1IsOWu3WgWG2E6Be+xNw8/4L+ANRK9rvS1MRFctS/m7KTUdkrPQLQ1TJIvnX",
+	"/AZOILBdU4VSgSkDkcab7k/TqBf9RJT1N1c6rHbb7WVSpf+u6PUTR4fto/Xf12szxtHRJgs1tLSxDCHq",
+	"ffqsVfPpFIuFpo4EPKJBzkqR8Iy13KKJLR5LzfbNFUSf9Xz7UON/+XVUs6uDzGoNeyNpQwosKO+qcOwE",
+	"G4BAuGrWde1CzglOKTMOnX+fO9GjDtaPqiW9b3KPvkSRnDivptQivqbFy+4zyG1Ydae22NF30qpkMkaM",
+	"zDWVHFEhnd6mWZsgiPF5/cZeU6me25XKTbc/LQ9agFisXDDHMUua4IFtlAzNgos+yaZMVJjc7SO1O+1A",
+	"I+/YaN8VibRNkKBpqJpazQ6PiQmHlQXXgGbwPNNUljMC7daQ4mNzVcY3ZqxofeNoG2ynwjcdHTzWekZg",
+	"TSUYbCn3b3VyiLYtn1sjx/Jzl/cJB286Tgk8uzzNM57rLdsgEiN9jxBYFiln1fiRICTAGh8/jRX5/GPn",
+	"8aPDw/ZBt922VzfLQNkzFuCmAxW2y80qDxSaFFiQF4AYKSGzt07Zqlu0s4V7or5S2R2j9RtPUJi8d3Yb",
+	"pT1TWxYIQotby/HcON+36fDrEwY/N/OLrdqjb1BFyaXe3KEZMVifl/TDGRtcNeD63bX9O9yEpQYdlGBI",
+	"ZyN+WmRh/Rqef9g9Xj+wVIPwt5UTvGSgccihScD8fSLjbRzNeFOUl2XSmtB7ugEhWS6rGcJYQHcFLcMF",
+	"eiEfSAI2BdMNKuxTZqK4ZE/rX3u+auiCqF4pikzkTD7VX1QVshi5ICwzoBT0FFuNxrizhwulTxBEjQ8a",
+	"atj1kCbVgyWL2TLEPaOqcce7TE24Hppjqn48G4BYK4iE0GHnI0i4Vj3195ShMx+H2LzOkIxzhoa5Ar9C",
+	"z5A/DwyIStMqM4yutHrrocNuN3bJIwBOS+JBKjMC+DXBGWTiXLKLOS+ERGzD4mA3sHNTpD2GGu4xApoL",
+	"cxfCmh7UQ2AZiJGc4UQv6ST4ZMK1/j4kak4IA4OEibkfcTFFKXcda6Gbl7st+2eQLs1JcINhwXlcUEpH",
+	"Iz0MbOeF5QCuhip5yaysZxKhDE4azU/6XBsb1wQ+Ma23W8Ht+8N2W+vlndhq6J0D/f+OtJp+/ENR017O",
+	"nLXA9/UqS7qmfuVz57CsiLpN77n4ZP8VWfwMoAHmvuZjg4vu+8/eOfCMp9u2rPXk0dTSdFTkxOUvBuTg",
+	"O+lpAWeZZssA7NDp1uketYNkSWvuLSIlIpKLMKPeSx1g1uRXhJW3YYCJsMmvalrRJHgGK5h8x4qkUcr8",
+	"C5xa1bQ0F81Z5F7dbsvDrdNSD1trkTP2/YS7uu3h1ipiZZMUeFtyj62ByJbHvuOhS54DvfPbmtC1Adc2",
+	"k7p6sJuKB9Uui5vKCPV+LzCyu35k0Uz/10gW7Scb7tH3FdKDjjcaZAv2x9FhZwOpoij+qQccbSKGNJRy",
+	"A2mpu9H2XH/Ue5SvGhrrbSpkNdVUL0gTYKdXixtFrbKhZf8LTW9XWlusox9LX8dy3kLfn9ig6cawe8gU",
+	"osraS2CgGT43lhnW+qHJiLaMSy3b03cS0fQOhgotUhT6G02jKn24uz7569W5zUtHu4omW5LFZcUDi/CG",
+	"ByXuTkrc4fpBvmXOf4TWd06UoOR6e3q0H1S2aNYLLyBXpahAF9gCDQnyCYtGUbIT9pCJddDaEc8yaN9L",
+	"mZbxVQxKZA/cM87uDzXtEJWXTJCMYOPJ41Bm02pyVhOD5HE0CPF2ELtWv7IoXAWKz0lpow2dgSs9gE0h",
+	"GlAIQPc9bB9bJ1GpIU2RxO4jN33bmUtm+8489bVBQXOQK1UHs5/fAVWOv1lNR2NeWbvQmG3UTtWszLTb",
+	"24j/pZKjm8v/dQkeFr7rsre3d3GLWYnbVUL7SiL34YYjd0Pb703utu27HqTue5C6DYZuxOYqmbZy/8sV",
+	"WSwXwF9ygUbUZLzxXMU+ziMRWE4QZyaUSNKUxN71iotSFdCP1SQ5TvgcjTBUox9zZQMsXVkfNSGXrPCr",
+	"8jkr2+YgD8uYxJzd047Vs/jsqgUyiYFN7OQnoioJ6huwFBsRZlUHcCBTVg9/idGMiESzXkvEbGQoA0ka",
+	"fT/YN81P/nv3penQXfAmMDvsWTNMAyMyGZbfjn7gwL++q3qlpPbGxLs2sFFdsOnUD7rCg66wC13Bxo5A",
+	"Ja8ET23IvXl8jphWohgDquqcx/smx3J/ToaQPLtCgZgQ9OH8NVIcEWZrrrjQc0hip2OGgapTiZIJSa5I",
+	"6nz0Wv7/Tjq/jo010Zu2SgFm3ixS9Iu5ZJIkgihp/QqKZ0RglsBJD9rtokAEBFUDVdYTnbw7RTZMzSdH",
+	"ButA0wH7R02orR8KHGLDBcj9VCAKtNvW5cNhrKeNdCKp8WJA/g4oOeDzhjZ4oAS5X+HwPWsKwlJDZcRD",
+	"6DVQfpuzGqYArCH9PiC0uAYLUKN7ceaDBjPKKsUFVRAMEV93fnw0Gg2HR8fD7kG7jTF5dDDqPu4eth+1",
+	"Hx3j48dPnhwdPxk+Pu7i48ND3H6Mh/hJ5xFJh+2D4+Mnx/jg2PEFs2DBGVy0otviSjbRyAjuqjWUbESB",
+	"f8QplmGMfaFBzGi/iHfstrsHe532XudRkMbWCwDnMyeKqH+ark2Ldh+7DJVbm9uwLqGhyE6w7hk/EbH4",
+	"YgFYyyLYQhkKEXAjr8C2vDnMsl7T9c1+uE3fNz+kkR+bBBpf1yJGjM8RF9bB+J/JquGqz42n9SuoZb+p",
+	"nvUtxH+C6aKWyxVwcJ/+6jm3S9jcLN7Tfn2neM9zu9Ia1gNqkV2nCFqrp/7dKSbS64c7i1f7twhPNeC8",
+	"v/DUdRUFvl54au3k33p46m8Uj+hyqbfyXwXZ8CvjEe3rfVBPH+IRV8UjCs8QHHvy1QOWxiP+RIvEOeNz",
+	"ck4bK3qbBP4l3qUwRPFp4bDyVeMluSYCZx6BtSZ6yYwF3gSNmUrWThF1axYxZKWyHFo7M1peUTrDGOxc",
+	"l4Pi+5SMKKOKZItLZmLTZAx5XVold+zQkyYGYWzkRsvgRmuHYosWFiu9XK5jyFfxciFXfAjqho0wzaAQ",
+	"ibWq0qBLTg9iKX3nZJ/mNiHMgFT/bG7mkpmWnxlnYyJcTpt3hg0qzV0Gy8P0bCGOf5cwvbrz6idXw2KF",
+	"BwsKMrjKEuuLQwQRYpVaC66OwpIqBPrF63dIlm6xUlUj3OyG+7vdlnl99UC8HUH/rsfeTSheuTX7g1/w",
+	"wS/4bUfjCUfX64JGWQ1eH41n2ddvEI23jBkt21ND3MdGetnvJBrPFdHakjIuM+cZmD6oMA8etnuIxltF",
+	"j8r2vS++YMqnz1q4tAVcPn3WbwuUkUaq4FvwoJRcD0zC0oQI0BpqtU9MlQ4mV9dAAVnV7rchGtBUZ7al",
+	"i0rWNtmQmfoTvfYDfMUyO8rBoj4qLE5cylmFWikymMPbOZdMUvFxtkL6V/Fx1md4yQXKOE7REGeYJS7N",
+	"jItkQqSCGjPyqVZIXEkd6AiuiViwjs27v/18+/8DAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

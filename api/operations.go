@@ -27,19 +27,26 @@ const readTimeout = 5 * time.Second
 type operation struct {
 	public bool   // no API key
 	keyed  bool   // an idempotency key is required, and its claim checks the API key again
-	param  string // the parameter in the path, its last segment
+	signed bool   // by the provider, instead of an API key
+	param  string // the parameter in the path
+	below  int    // how many segments of the path follow it
 	query  shape  // what the query may contain; a keyed operation does not read it, the fingerprint does
 }
 
 // operations has every operation of openapi.yaml, by its id; a test compares them.
 func operations() map[string]operation {
 	return map[string]operation{
-		"createCharge":      {keyed: true},
-		"listCharges":       {query: listShape},
-		"getCharge":         {param: "id"},
-		"getIdempotencyKey": {param: "key"},
-		"getHealth":         {public: true},
-		"getReadiness":      {public: true},
+		"createCharge":       {keyed: true},
+		"listCharges":        {query: listShape},
+		"getCharge":          {param: "id"},
+		"captureCharge":      {keyed: true, param: "id", below: 1},
+		"createRefund":       {keyed: true},
+		"listRefunds":        {query: refundListShape},
+		"getRefund":          {param: "id"},
+		"receiveStripeEvent": {public: true, signed: true},
+		"getIdempotencyKey":  {param: "key"},
+		"getHealth":          {public: true},
+		"getReadiness":       {public: true},
 	}
 }
 
@@ -58,6 +65,11 @@ func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			x := exchangeOf(c)
 			x.observe = observe
+			if op.signed {
+				if e := s.checkSigned(c); e != nil {
+					return e
+				}
+			}
 			if op.public {
 				return next(c)
 			}
@@ -106,7 +118,7 @@ func detached(c echo.Context) (context.Context, context.CancelFunc) {
 }
 
 // checkKeyed reads the idempotency key. From here on answers name it.
-func checkKeyed(c echo.Context, x *exchange, _ operation) *apiError {
+func checkKeyed(c echo.Context, x *exchange, op operation) *apiError {
 	h := c.Request().Header
 	key, err := idemkeys.ParseKey(h["Idempotency-Key"])
 	switch {
@@ -120,34 +132,47 @@ func checkKeyed(c echo.Context, x *exchange, _ operation) *apiError {
 	if lines := h["Prefer"]; len(lines) > 1 {
 		h["Prefer"] = []string{strings.Join(lines, ", ")} // the same by RFC 9110; the wrapper takes one line only
 	}
-	return nil
+	return checkPath(c, op)
 }
 
 // checkRead looks at the path's parameter and at the query of a GET.
 func checkRead(c echo.Context, _ *exchange, op operation) *apiError {
-	u := c.Request().URL
-	if op.param != "" {
-		id, ok := lastSegment(u)
-		if !ok {
-			return faultResourceMissing.of(op.param, "There is no such thing.")
-		}
-		if u.RawPath != "" {
-			id = url.PathEscape(id) // the wrapper unescapes it if, and only if, there is a raw path
-		}
-		c.SetParamValues(id)
+	if e := checkPath(c, op); e != nil {
+		return e
 	}
-	_, e := decodeForm(u.RawQuery, op.query, faultQueryMalformed)
+	_, e := decodeForm(c.Request().URL.RawQuery, op.query, faultQueryMalformed)
 	return e
+}
+
+// checkPath looks at the parameter in the path, if there is one.
+func checkPath(c echo.Context, op operation) *apiError {
+	if op.param == "" {
+		return nil
+	}
+	u := c.Request().URL
+	id, ok := segment(u, op.below)
+	if !ok {
+		return faultResourceMissing.of(op.param, "There is no such thing.")
+	}
+	if u.RawPath != "" {
+		id = url.PathEscape(id) // the wrapper unescapes it if, and only if, there is a raw path
+	}
+	c.SetParamValues(id)
+	return nil
 }
 
 // pathParamMax is the longest parameter in a path: that of an idempotency key. Ids are shorter.
 const pathParamMax = idemkeys.KeyMax
 
-// lastSegment is the last segment of a path, unescaped once. The database would refuse NUL and invalid UTF-8: nothing has such a name.
-func lastSegment(u *url.URL) (string, bool) {
+// segment is the segment of a path that so many others follow, unescaped once. The database would refuse NUL and invalid UTF-8: nothing has
+// such a name.
+func segment(u *url.URL, below int) (string, bool) {
 	path := u.EscapedPath()
+	for range below {
+		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+	}
 	s, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
-	return s, err == nil && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+	return s, err == nil && s != "" && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
 }
 
 // GetHealth tells that the process is alive.

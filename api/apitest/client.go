@@ -135,6 +135,12 @@ func (c *Client) ChargeForm(key, form string, header ...string) Answer {
 	return c.post("/v1/charges", key, "application/x-www-form-urlencoded", form, header)
 }
 
+// Post posts a body, JSON unless a header says otherwise, under an idempotency key; "" sends none.
+func (c *Client) Post(path, key, body string, header ...string) Answer {
+	c.t.Helper()
+	return c.post(path, key, "application/json", body, header)
+}
+
 func (c *Client) post(path, key, mediaType, body string, header []string) Answer {
 	c.t.Helper()
 	req := c.Request(http.MethodPost, path, body, header...)

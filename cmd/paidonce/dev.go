@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -45,27 +46,30 @@ func dev(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the database's user, who is not us when we are root, has to get in
 		return err
 	}
+	setDefault("PAIDONCE_WORKERS", "relay,inbox,reconcile")
+	setDefault("PAIDONCE_LOG_LEVEL", "warn")
+	cfg, err := loadConfig(0) // what is wrong is told before anything starts
+	if err != nil {
+		return err
+	}
+	listener, err := devListener(cfg) // first: the simulator has to know where to send its events
+	if err != nil {
+		return err
+	}
+	defer listener.Close() //nolint:errcheck // closed already when all went well
 	stopDatabase, err := devDatabase(ctx, dir, out)
 	if err != nil {
 		return err
 	}
 	defer stopDatabase()
-	stopSimulator, err := devSimulator(ctx, dir, out)
+	stopSimulator, err := devSimulator(ctx, dir, webhookURL(listener.Addr()), out)
 	if err != nil {
 		return err
 	}
 	defer stopSimulator()
-	setDefault("PAIDONCE_WORKERS", "relay,inbox,reconcile")
-	setDefault("PAIDONCE_LOG_LEVEL", "warn")
-	cfg, err := loadConfig(needDatabase | needProvider)
-	if err != nil {
+	if cfg, err = loadConfig(needDatabase | needProvider); err != nil {
 		return err
 	}
-	listener, err := devListener(cfg)
-	if err != nil {
-		return err
-	}
-	defer listener.Close() //nolint:errcheck // closed already when all went well
 	if _, err := db.Migrate(ctx, cfg.DatabaseURL); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -115,12 +119,21 @@ func devListener(cfg *config) (net.Listener, error) {
 	return l, nil
 }
 
-// devSimulator starts the Stripe simulator as a process of its own, which ends when we do, however we end.
-func devSimulator(ctx context.Context, dir string, out io.Writer) (stop func(), err error) {
+// webhookURL is where the API that listens there takes events from this machine.
+func webhookURL(addr net.Addr) string {
+	host, port, _ := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() { // listens everywhere
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/v1/provider/stripe/webhooks"
+}
+
+// devSimulator starts the Stripe simulator as a process of its own, which ends when we do, however we end. It sends its events to a URL.
+func devSimulator(ctx context.Context, dir, events string, out io.Writer) (stop func(), err error) {
 	fmt.Fprintln(out, "Starting the Stripe simulator …")
-	stop, err = startSimulator(ctx, dir, freeAddress("127.0.0.1:12111"))
+	stop, err = startSimulator(ctx, dir, events, freeAddress("127.0.0.1:12111"))
 	if errors.Is(err, errEndedAtOnce) { // somebody else was quicker to get the port
-		stop, err = startSimulator(ctx, dir, "127.0.0.1:0")
+		stop, err = startSimulator(ctx, dir, events, "127.0.0.1:0")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the Stripe simulator: %w", err)
@@ -130,13 +143,15 @@ func devSimulator(ctx context.Context, dir string, out io.Writer) (stop func(), 
 
 var errEndedAtOnce = errors.New("ended at once")
 
-func startSimulator(ctx context.Context, dir, listen string) (stop func(), err error) {
+func startSimulator(ctx context.Context, dir, events, listen string) (stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	secret := "whsec_" + rand.Text()
 	// Without cancel: it is asked to end when everything that talks to it has.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"), "--until-stdin-closes")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"),
+		"--webhook-url", events, "--webhook-secret", secret, "--until-stdin-closes")
 	cmd.Stderr = os.Stderr
 	detach(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -174,6 +189,7 @@ func startSimulator(ctx context.Context, dir, listen string) (stop func(), err e
 		// dev never talks to the real Stripe, whatever else the environment says.
 		_ = os.Setenv("STRIPE_API_BASE", url)
 		_ = os.Setenv("STRIPE_API_KEY", "sk_test_simulator")
+		_ = os.Setenv("STRIPE_WEBHOOK_SECRET", secret)
 		return stop, nil
 	case <-gone:
 		err = errEndedAtOnce

@@ -19,14 +19,6 @@ import (
 )
 
 const (
-	// A client that does not get its header across within this time is not sending a charge.
-	readHeaderTimeout = 10 * time.Second
-	// A body of at most a megabyte or so, over a slow line.
-	readTimeout = 30 * time.Second
-	// Longer than common proxies keep idle connections, so that the proxy closes first and no request meets a closing connection.
-	idleTimeout = 75 * time.Second
-	// Request headers beyond this are not ours.
-	maxHeaderBytes = 32 << 10
 	// The reconcile worker of serve looks this often: an operation is found within half a minute of its time.
 	reconcileEvery = 15 * time.Second
 	// Keys are kept for a day; sweeping every few minutes keeps each sweep small.
@@ -70,10 +62,8 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 			return fmt.Errorf("PAIDONCE_LISTEN: %w", err)
 		}
 	}
-	server := &http.Server{
-		Handler: a.metrics.Around(edge), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	server := edge.HTTP()
+	server.Handler = a.metrics.Around(edge)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	working, endWork := context.WithCancel(ctx)
@@ -93,7 +83,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	edge.Drain()
 	a.engine.EndWaits()
 	// An operation runs for RunLimit at most, so this is enough for each to end with its answer.
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.engine().RunLimit()+readTimeout)
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.engine().RunLimit()+server.ReadTimeout)
 	defer cancel()
 	if err := server.Shutdown(shutdown); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("some connections did not end", "cause", err)
@@ -103,10 +93,14 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 
 // edge is the HTTP API.
 func (a *app) edge() (*api.Server, error) {
-	return api.New(api.Config{
+	c := api.Config{
 		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Log: a.log, Measure: a.metrics.Route,
 		MaxBody: a.cfg.maxBody, RateLimit: a.cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
-	})
+	}
+	if len(a.cfg.StripeWebhookSecrets) > 0 {
+		c.News = a.inbox
+	}
+	return api.New(c)
 }
 
 // awaitMost is how many charges that wait for their payer are asked for at a time: less than a minute of calls.

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/labstack/echo/v4"
+
+	"paidonce/idemkeys"
+)
+
+// once is every operation that moves money: it reads the body, asks the domain to do the work once for the request's key, and writes what the key
+// stands for. parse says what the parameters ask for; what it refuses has not spent the key.
+func once[P any](s *Server, c echo.Context, prefer *string, takes shape, parse func(*parameters) (P, *apiError),
+	do func(context.Context, idemkeys.Request, P) (idemkeys.Result, error),
+) error {
+	x, r := exchangeOf(c), c.Request()
+	sent, e := readParameters(c.Response(), r, s.cfg.MaxBody, takes)
+	if e != nil {
+		return e
+	}
+	wanted, e := parse(sent)
+	if e != nil {
+		return e
+	}
+	req := idemkeys.Request{
+		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
+		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
+	}
+	if prefer != nil {
+		if wait, asked := preferredWait([]string{*prefer}); asked {
+			req.Wait = wait
+			c.Response().Header()["Preference-Applied"] = []string{appliedWait(wait)}
+		}
+	}
+	// Whoever asked may hang up: the work goes on, and the same key learns what came of it. The engine sets the deadlines.
+	res, err := do(context.WithoutCancel(r.Context()), req, wanted)
+	x.operation = res.OperationID
+	// The claim has checked the API key for this request's own work only. What others' requests came to needs the same check, and so does a refusal,
+	// which tells of the account's charges. That the database cannot be asked tells nothing, and would keep this check from an answer, too.
+	fresh := err == nil && res.OriginalRequest == x.id
+	if !fresh && !errors.Is(err, idemkeys.ErrUnavailable) {
+		if e := s.authenticateAgain(c, x); e != nil {
+			return e
+		}
+	}
+	if err != nil {
+		return engineFailure(x, sent, err)
+	}
+	writeResult(c, x, res)
+	return nil
+}
+
+// engineFailure is fromEngine with what the log should know, in the words of the request.
+func engineFailure(x *exchange, sent *parameters, err error) *apiError {
+	var parked *idemkeys.Parked
+	if errors.As(err, &parked) {
+		x.operation = parked.OperationID
+	}
+	e := fromEngine(err)
+	charge, names := sent.get("charge")
+	if names && e.charge != "" {
+		e.charge = charge.text // a refund's operation makes a refund, whose id means nothing yet to who asked for it
+	}
+	if e.param == "charge" && sent.index("charge") < 0 {
+		e.param = "id" // a capture names its charge in the path
+	}
+	return e
+}
+
+// authenticateAgain asks the database whether the API key still stands. An account's keys share its idempotency keys, but a revoked API key
+// learns nothing.
+func (s *Server) authenticateAgain(c echo.Context, x *exchange) *apiError {
+	ctx, cancel := detached(c)
+	defer cancel()
+	identity, err := s.cfg.Accounts.Authenticate(ctx, x.apiKey)
+	switch {
+	case err != nil:
+		return fromAuthenticator(err)
+	case identity.AccountID != x.identity.AccountID:
+		return faultAPIKeyInvalid.because(errors.New("the API key changed its account"))
+	}
+	return nil
+}

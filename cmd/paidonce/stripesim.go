@@ -47,8 +47,8 @@ func newStripeSimCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stripesim",
 		Short: "Run the Stripe simulator",
-		Long: `Run a simulator of Stripe's charges, refunds, customers and events, with Stripe's rules for idempotency keys, a durable
-ledger, signed webhooks, and switches for faults under /_sim/ (see docs/simulator.md). Point STRIPE_API_BASE at it.
+		Long: `Run a simulator of Stripe's charges, payment intents, refunds, disputes, customers and events, with Stripe's rules for
+idempotency keys, a durable ledger, signed webhooks, and switches for faults under /_sim/ (see docs/simulator.md). Point STRIPE_API_BASE at it.
 
 It moves no money and accepts any key that begins with sk_ or rk_. The switches need none, so keep it off public networks.`,
 		Example: stripeSimExample,

@@ -19,10 +19,15 @@ type Store struct {
 	settles db.Committer[settleRow, struct{}]
 }
 
+// claimsMax is how many claims may wait for their turn: two or three statements' worth, so none waits long. Settlements are never refused: their money
+// has moved.
+const claimsMax = 1024
+
 // NewStore returns a store that keeps finished keys for keyTTL.
 func NewStore(pool db.Pool, keyTTL time.Duration) *Store {
 	s := &Store{pool: pool, queries: db.New(), keyTTL: keyTTL}
 	s.claims.Write, s.claims.ID = s.writeClaims, func(r claimRow) string { return r.op.ID }
+	s.claims.QueueMax = claimsMax
 	s.settles.Write, s.settles.ID = s.writeSettles, func(r settleRow) string { return r.fence.OperationID }
 	return s
 }

@@ -15,6 +15,9 @@ const companyMax = 512
 // ErrNotWritten: the caller gave up before its row was taken; it was and will not be written.
 var ErrNotWritten = fmt.Errorf("gave up before the row was written: %w", ErrUnavailable)
 
+// ErrBusy: so many rows wait already that this one was not let in; nothing was written.
+var ErrBusy = fmt.Errorf("too many rows wait to be written: %w", ErrUnavailable)
+
 // ErrMaybeWritten: the caller gave up while its row was being written; it may or may not be.
 var ErrMaybeWritten = fmt.Errorf("gave up while the row was being written: %w", ErrUnavailable)
 
@@ -31,6 +34,9 @@ type Committer[R, W any] struct {
 	Write func(ctx context.Context, rows []R) (map[string]W, error)
 	// ID names a row among those of one statement.
 	ID func(R) string
+	// QueueMax is how many rows may wait; one more is refused at once with [ErrBusy]. 0: any number. A bounded queue keeps waiting short under
+	// overload: who would be served when nobody listens any more is better told at once.
+	QueueMax int
 	// Late is told of a row that won after its caller had given up. May be nil.
 	Late func(R, W)
 
@@ -77,6 +83,10 @@ const (
 func (c *Committer[R, W]) Do(ctx context.Context, row R) (got W, won bool, err error) {
 	me := &companion[R, W]{row: row, done: make(chan outcome[W], 1)}
 	c.mu.Lock()
+	if c.QueueMax > 0 && len(c.queue) >= c.QueueMax {
+		c.mu.Unlock()
+		return got, false, ErrBusy
+	}
 	c.queue = append(c.queue, me)
 	if !c.busy {
 		c.busy = true

@@ -209,3 +209,40 @@ func TestTwoCommittersOverTheSameKeys(t *testing.T) {
 		t.Errorf("%d winners of %d keys", wins.Load(), keys)
 	}
 }
+
+// Under overload a row is refused at once rather than written when nobody waits for it any more.
+func TestFullQueueRefuses(t *testing.T) {
+	t.Parallel()
+	release, writing := make(chan struct{}), make(chan struct{}, 4)
+	c := &db.Committer[numberRow, int]{
+		QueueMax: 2,
+		ID:       func(r numberRow) string { return r.id },
+		Write: func(_ context.Context, rows []numberRow) (map[string]int, error) {
+			writing <- struct{}{}
+			<-release
+			won := map[string]int{}
+			for _, r := range rows {
+				won[r.id] = r.n
+			}
+			return won, nil
+		},
+	}
+	results := make(chan error, 10)
+	do := func(id string) { _, _, err := c.Do(t.Context(), numberRow{id, 1}); results <- err }
+	go do("first")
+	<-writing
+	for n := range 5 {
+		go do(fmt.Sprint(n))
+	}
+	for range 3 { // two may wait
+		if err := <-results; !errors.Is(err, db.ErrBusy) || !errors.Is(err, db.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+	}
+	close(release)
+	for range 3 {
+		if err := <-results; err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}

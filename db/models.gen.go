@@ -96,6 +96,42 @@ type Charge struct {
 	AwaitsAt *time.Time
 }
 
+// Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.
+type Delivery struct {
+	// The endpoint's number.
+	Endpoint int64
+	// The event; its payload is what is sent.
+	EventID string
+	// The event's.
+	Position int64
+	// The event's: events of one object are sent one after the other.
+	ObjectID string
+	// pending; delivered: answered 2xx; dead: given up on, although the endpoint takes others. Both of the latter can be sent again.
+	State string
+	// Counts up at each claim and is never reset: whoever cannot name it has lost the lease.
+	Claims int64
+	// How many times it was tried since it was queued, or queued again.
+	Attempts int32
+	// When it is due; a relay that takes it moves it to the end of its lease.
+	NextRunAt *time.Time
+	// Until then a relay is sending it. NULL: nobody is.
+	LeasedUntil *time.Time
+	// When it was first tried since it was queued, or queued again: patience counts from here.
+	FirstAttemptAt *time.Time
+	// When it was last tried.
+	LastAttemptAt *time.Time
+	// HTTP status of the last answer; NULL: there was none.
+	LastStatus *int16
+	// The beginning of the last answer's body, for operators.
+	LastBody []byte
+	// Why the last try failed; cleaned text.
+	LastError *string
+	// When it was queued.
+	CreatedAt time.Time
+	// When it was delivered or given up on.
+	FinishedAt *time.Time
+}
+
 // The life of an idempotency key, from claim to expiry. Every write after the claim names lease_token and recovery_point.
 type IdempotencyKey struct {
 	// The account in whose scope the key lives: two accounts may choose the same key. No foreign key: it would lock the account's row in every claim; the claim joins api_keys instead.
@@ -204,6 +240,26 @@ type Outbox struct {
 	Payload []byte
 	// When it became true.
 	CreatedAt time.Time
+	// Its place in the order in which events became visible; given after the commit, so that none is ever put in before one that a reader has passed. NULL: not given yet.
+	Position *int64
+}
+
+// One row, which whoever numbers events locks: so positions become visible in their order.
+type OutboxCounter struct {
+	// Always true; as the primary key it keeps the table at one row.
+	OnlyRow bool
+	// The last position that was given. Not a sequence: it survives a dump, and a rollback takes it back.
+	LastPosition int64
+}
+
+// How far each publisher to a stream has come. Events after the last of them are not cleaned away.
+type OutboxCursor struct {
+	// Its name, such as nats or kafka.
+	Publisher string
+	// The position up to which every event was acknowledged by the stream.
+	Position int64
+	// When that was.
+	UpdatedAt time.Time
 }
 
 // Events from the provider: stored as they came, by the provider's id, then processed from here. A replay is a row that is due again.
@@ -264,4 +320,42 @@ type Refund struct {
 	CreatedAt time.Time
 	// When its outcome was written.
 	SettledAt *time.Time
+}
+
+// Where accounts want their events sent.
+type WebhookEndpoint struct {
+	// Whose it is.
+	AccountID string
+	// Chosen by the client, so that registering it again is the same registration.
+	ID string
+	// Names it among all accounts, and tells it from one of the same id that was deleted.
+	Number *int64
+	// Where to POST. What it leads to is looked at again at each delivery.
+	Url string
+	// Types of events, or * for all.
+	EnabledEvents []string
+	// The client's text.
+	Description string
+	// When it was first registered.
+	CreatedAt time.Time
+	// When it was last registered.
+	UpdatedAt time.Time
+	// When the first delivery failed since the last that succeeded; NULL: the last one succeeded, or none was tried.
+	FailingSince *time.Time
+	// From then on nothing is sent and nothing new is queued; what was queued waits. Registering it again enables it.
+	DisabledAt *time.Time
+	// Why, in words.
+	DisabledReason *string
+}
+
+// What deliveries are signed with. They must be readable, since each delivery is signed anew.
+type WebhookSecret struct {
+	// The endpoint's number.
+	Endpoint int64
+	// whsec_ and base64, as of Standard Webhooks.
+	Secret string
+	// When it was made.
+	CreatedAt time.Time
+	// Set when it was replaced: until then both sign. NULL: the current one.
+	ExpiresAt *time.Time
 }

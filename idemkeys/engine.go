@@ -54,9 +54,9 @@ type Engine struct {
 	running  sync.WaitGroup
 }
 
-// inFlightMax is how many requests may be under way at once: at some 60 kB each these are 600 MB. What comes beyond is told to come again; nothing
-// was begun for it.
-const inFlightMax = 10_000
+// inFlightMax is how many requests may be under way at once: at some 60 kB each these are 400 MB, and a provider that takes two seconds gets three thousand
+// a second. What comes beyond is told to come again; nothing was begun for it.
+const inFlightMax = 6_000
 
 // NewEngine returns an engine on the database that drives the given kinds of operation.
 func NewEngine(pool db.Pool, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {

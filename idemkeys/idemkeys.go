@@ -185,13 +185,18 @@ func (r *Refused) Error() string { return r.Problem.Message }
 
 // InUse: somebody else is working on the same request.
 type InUse struct {
-	RetryAfter time.Duration
+	OperationID string
+	RetryAfter  time.Duration
 }
+
+// Operation names the operation, for the log.
+func (i *InUse) Operation() string { return i.OperationID }
 
 func (*InUse) Error() string { return "the key is in use" }
 
 // Unknown: the work was begun and its outcome is not known yet. The same key is the right retry.
 type Unknown struct {
+	OperationID string
 	ResourceID  string
 	RetryAfter  time.Duration
 	NotExecuted bool // the provider is known not to have acted
@@ -200,6 +205,10 @@ type Unknown struct {
 }
 
 func (u *Unknown) Error() string { return fmt.Sprintf("outcome unknown: %v", u.Cause) }
+
+// Operation names the operation, for the log.
+func (u *Unknown) Operation() string { return u.OperationID }
+
 func (u *Unknown) Unwrap() error { return u.Cause }
 
 // Parked: a person has to decide; retrying does not help until then.
@@ -207,5 +216,8 @@ type Parked struct {
 	OperationID string
 	ResourceID  string
 }
+
+// Operation names the operation, for the log.
+func (p *Parked) Operation() string { return p.OperationID }
 
 func (*Parked) Error() string { return "the operation is parked" }

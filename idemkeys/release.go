@@ -36,7 +36,7 @@ func (e *Engine) unresolved(ctx context.Context, op Operation, cause error) (Res
 	}
 	e.release(ctx, op, *u)
 	return Result{}, &Unknown{
-		ResourceID: op.ResourceID, RetryAfter: max(u.RetryAfter, time.Second),
+		OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: max(u.RetryAfter, time.Second),
 		NotExecuted: u.NotExecuted && !op.Reached, Cause: u,
 	}
 }
@@ -98,7 +98,7 @@ func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, 
 	})
 	if err != nil {
 		e.logOp(op).ErrorContext(ctx, "could not park the operation; its lease will go stale", "reason", u.Reason, "cause", err)
-		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
+		return Result{}, &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
 	}
 	e.stats.parked.Add(1)
 	e.logOp(op).ErrorContext(ctx, "parked: a person has to decide", "reason", u.Reason)
@@ -108,7 +108,7 @@ func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, 
 // uncommitted: the outside work is done and its result could not be written. The caller learns that the outcome is unknown. When the
 // database is away, the very same commit is tried on in the background while the lease lasts: it is fenced, so it can only be right or lost.
 func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause error) (Result, error) {
-	unknown := &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: cause}
+	unknown := &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: cause}
 	if !errors.Is(cause, db.ErrUnavailable) {
 		e.release(ctx, op, Unresolved{Reason: "the result could not be written: " + cause.Error()})
 		return Result{}, unknown

@@ -123,9 +123,9 @@ func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result
 		return Result{}, false, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}
 	case sayInUse:
 		left := e.cfg.StaleAfter - seconds(k.LeaseAgeSeconds)
-		return Result{}, false, &InUse{RetryAfter: min(max(left, 0), inUseRetryMax)}
+		return Result{}, false, &InUse{OperationID: row.OperationID, RetryAfter: min(max(left, 0), inUseRetryMax)}
 	case sayNotYet:
-		return Result{}, false, &Unknown{ResourceID: row.ResourceID, RetryAfter: eagerPause - k.sinceAttempt(), Cause: errors.New("tried often, and just now")}
+		return Result{}, false, &Unknown{OperationID: row.OperationID, ResourceID: row.ResourceID, RetryAfter: eagerPause - k.sinceAttempt(), Cause: errors.New("tried often, and just now")}
 	case takeOverNow:
 		op, won, err := e.takeOver(ctx, k, "request "+r.RequestID, false)
 		switch {
@@ -224,7 +224,7 @@ func (e *Engine) lost(ctx context.Context, op Operation) (Result, error) {
 	e.stats.lost.Add(1)
 	k, err := e.read(ctx, op.AccountID, op.Key)
 	if err != nil {
-		return Result{}, &Unknown{ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
+		return Result{}, &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
 	}
 	row := k.IdempotencyKey
 	switch {
@@ -234,7 +234,7 @@ func (e *Engine) lost(ctx context.Context, op Operation) (Result, error) {
 		return Result{}, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}
 	}
 	e.log.WarnContext(ctx, "lost the lease", "operation_id", op.ID, "attempt", op.Attempts, "point", op.Point)
-	return Result{}, &InUse{RetryAfter: time.Second}
+	return Result{}, &InUse{OperationID: op.ID, RetryAfter: time.Second}
 }
 
 // stored reads the answer of a finished key.

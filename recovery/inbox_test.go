@@ -192,8 +192,10 @@ func TestNewsOfOthersIsLeftAlone(t *testing.T) {
 	if err := in.Receive(t.Context(), live, signed(live, secret, time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`UPDATE charges SET operation_id = 'op_lost'`) // after a restore, say
-	w.deliver(in, "evt_orphan", "charge.succeeded", w.providerCharge())
+	id := w.providerCharge()
+	w.exec(`DELETE FROM charges`) // a restore lost it, say
+	w.exec(`DELETE FROM idempotency_keys`)
+	w.deliver(in, "evt_orphan", "charge.succeeded", id)
 	w.process(in)
 	if n := w.count(`SELECT count(*) FROM provider_events WHERE processed_at IS NOT NULL`); n != 4 {
 		t.Errorf("%d are processed", n)

@@ -60,6 +60,8 @@ type Config struct {
 	MaxBody int64
 	// RateLimit is how many requests a second each account may make; 0 means no limit.
 	RateLimit float64
+	// CORSOrigins are the origins whose scripts may read answers, or * for all; empty: none. CheckOrigins says what one is.
+	CORSOrigins []string
 	// Measure is asked once for each route, by its operation's id or RouteNone, who is told of its requests. nil: nobody is.
 	Measure func(route string) Observe
 }
@@ -89,6 +91,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxBody < 0 || cfg.RateLimit < 0 {
 		missing = append(missing, errors.New("api: Config.MaxBody and Config.RateLimit must not be negative"))
 	}
+	for _, problem := range CheckOrigins(cfg.CORSOrigins) {
+		missing = append(missing, errors.New("api: Config.CORSOrigins: "+problem))
+	}
 	if err := errors.Join(missing...); err != nil {
 		return nil, err
 	}
@@ -100,6 +105,9 @@ func New(cfg Config) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c, err) }
 	s.echo.Pre(s.exchange)
+	if len(cfg.CORSOrigins) > 0 {
+		s.echo.Use(cors(cfg.CORSOrigins)) // before anything can be refused: a script wants to read that, too
+	}
 	s.echo.Use(s.unlessDraining)
 	RegisterHandlersWithOptions(headToo{s.echo}, s, RegisterHandlersOptions{OperationMiddlewares: s.guards()})
 	s.nothingBelow()

@@ -73,9 +73,10 @@ func (c *Checker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// transport are the headers that belong to HTTP itself and are not described.
+// transport are the headers that belong to HTTP itself, or to browsers' rules, and are not described.
 var transport = map[string]bool{
 	"Date": true, "Content-Length": true, "Content-Type": true, "Connection": true, "Transfer-Encoding": true,
+	"Vary": true, "Access-Control-Allow-Origin": true, "Access-Control-Expose-Headers": true,
 }
 
 // unrouted are the answers to requests for which there is no operation.

@@ -19,6 +19,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5"
 
+	"paidonce/api"
 	"paidonce/charges"
 	"paidonce/idemkeys"
 )
@@ -45,6 +46,7 @@ type config struct {
 	Instance          string        `env:"PAIDONCE_INSTANCE"`
 	MaxBody           string        `env:"PAIDONCE_MAX_BODY"            envDefault:"1MiB"`
 	RateLimit         string        `env:"PAIDONCE_RATE_LIMIT"          envDefault:"off"`
+	CORSOrigins       []string      `env:"PAIDONCE_CORS_ORIGINS" envSeparator:","`
 	LogLevel          string        `env:"PAIDONCE_LOG_LEVEL"           envDefault:"info"`
 	LogFormat         string        `env:"PAIDONCE_LOG_FORMAT"`
 
@@ -144,6 +146,11 @@ func (c *config) checkConnections(needs need, bad reporter) {
 	} else if p, err := strconv.Atoi(port); err != nil || p < 0 || p > math.MaxUint16 {
 		bad("PAIDONCE_LISTEN", "the port must be a number up to 65535")
 	}
+	for i, secret := range c.StripeWebhookSecrets {
+		if c.StripeWebhookSecrets[i] = strings.TrimSpace(secret); c.StripeWebhookSecrets[i] == "" { // with which anybody could sign
+			bad("STRIPE_WEBHOOK_SECRET", "has an empty secret; must be whsec_…, or several with commas")
+		}
+	}
 	if c.StripeFlow != "charges" && c.StripeFlow != "payment_intents" {
 		bad("STRIPE_FLOW", "must be charges or payment_intents")
 	}
@@ -197,6 +204,12 @@ func (c *config) checkRest(bad reporter) {
 			bad("PAIDONCE_RATE_LIMIT", "must be off, or requests a second for each account, such as 100")
 		}
 		c.ratePerSec = r
+	}
+	for i, o := range c.CORSOrigins {
+		c.CORSOrigins[i] = strings.TrimSpace(o)
+	}
+	for _, problem := range api.CheckOrigins(c.CORSOrigins) {
+		bad("PAIDONCE_CORS_ORIGINS", "%s; must be origins such as https://shop.example.com, with commas, or *", problem)
 	}
 	for _, w := range strings.Split(c.Workers, ",") {
 		switch w = strings.TrimSpace(w); {

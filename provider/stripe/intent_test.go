@@ -277,7 +277,7 @@ func TestIntentCustomerUnreadable(t *testing.T) {
 }
 
 func TestCreateIntentHasOneTimeout(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(700 * time.Millisecond) // of one second
 		_, _ = io.WriteString(w, `{"id":"cus_1","object":"customer","default_source":"card_1"}`)
 	}))

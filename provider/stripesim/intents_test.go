@@ -203,7 +203,7 @@ func TestIntentCaptureAndCancel(t *testing.T) {
 	id = s.intent(visaCard + "&capture_method=manual")
 	ch = s.do("POST", intents+"/"+id+"/confirm", "", "").text("latest_charge")
 	r = s.do("POST", intents+"/"+id+"/cancel", "", "cancellation_reason=abandoned&expand[]=latest_charge")
-	if charge, _ = r.body["latest_charge"].(map[string]any); r.text("status") != "canceled" || charge["refunded"] != true || charge["captured"] != false {
+	if charge, _ = r.body["latest_charge"].(map[string]any); r.text("status") != "canceled" || charge["refunded"] != true || charge["captured"] != false || charge["id"] != ch {
 		t.Errorf("%s", r.raw)
 	}
 	for _, call := range []string{"confirm", "capture"} {

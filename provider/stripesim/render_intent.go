@@ -6,7 +6,7 @@ type expandedIntent struct {
 	latest *charge
 }
 
-func (x expandedIntent) render(e *enc) { x.intent.write(e, x.latest) }
+func (x expandedIntent) render(e *enc) { x.write(e, x.latest) }
 
 func (in *intent) render(e *enc) { in.write(e, nil) }
 

@@ -126,7 +126,7 @@ func (r *simRun) checkBooks() {
 		r.checkCharge(op, c, book[c.operation])
 		delete(book, c.operation)
 		if c.code == "charge_never_made" || c.status == "pending" {
-			r.counts.add("failed and made anew or left")
+			r.counts.add("operations proven absent")
 			continue
 		}
 		// A key may stand for a new operation when it was proven that nothing moved, or when its retention is over: by the database's clock, which is

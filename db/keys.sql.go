@@ -386,15 +386,19 @@ SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_ha
     coalesce(k.first_miss_at <= clock_timestamp() - $3::interval, false)::boolean AS span_over,
     coalesce(extract(epoch FROM clock_timestamp() - k.locked_at), 0)::float8 AS lease_age_seconds,
     coalesce(extract(epoch FROM clock_timestamp() - k.last_attempt_at), 0)::float8 AS attempt_age_seconds,
+    ($4::text = '' OR EXISTS (
+        SELECT FROM api_keys a WHERE a.id = $4::text AND a.account_id = k.account_id AND a.revoked_at IS NULL
+    ))::boolean AS allowed,
     clock_timestamp()::timestamptz AS now
 FROM idempotency_keys k
-WHERE k.account_id = $4 AND k.key = $5
+WHERE k.account_id = $5 AND k.key = $6
 `
 
 type KeyReadParams struct {
 	StaleAfter time.Duration
 	KeyWindow  time.Duration
 	LookupSpan time.Duration
+	ApiKeyID   string
 	AccountID  string
 	Key        string
 }
@@ -407,16 +411,19 @@ type KeyReadRow struct {
 	SpanOver          bool
 	LeaseAgeSeconds   float64
 	AttemptAgeSeconds float64
+	Allowed           bool
 	Now               time.Time
 }
 
 // Idempotency keys. Every write after the claim names operation, lease token and recovery point: no rows means the lease is lost.
-// What is known of a key, with everything that depends on time computed by the clock of the database.
+// What is known of a key, with everything that depends on time computed by the clock of the database. allowed: the API key that asks
+// is not revoked (an empty one asks for ourselves).
 func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyReadRow, error) {
 	row := db.QueryRow(ctx, keyRead,
 		arg.StaleAfter,
 		arg.KeyWindow,
 		arg.LookupSpan,
+		arg.ApiKeyID,
 		arg.AccountID,
 		arg.Key,
 	)
@@ -456,6 +463,7 @@ func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyR
 		&i.SpanOver,
 		&i.LeaseAgeSeconds,
 		&i.AttemptAgeSeconds,
+		&i.Allowed,
 		&i.Now,
 	)
 	return i, err

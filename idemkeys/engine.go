@@ -46,6 +46,7 @@ type Engine struct {
 	log     *slog.Logger
 	kinds   map[string]Kind
 	waiters waiters
+	seen    *sightings
 	stats   stats
 
 	mu       sync.Mutex // guards draining against running.Add after Drain
@@ -60,7 +61,7 @@ const inFlightMax = 6_000
 
 // NewEngine returns an engine on the database that drives the given kinds of operation.
 func NewEngine(pool db.Pool, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {
-	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters()}
+	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters(), seen: newSightings()}
 }
 
 // EndWaits answers callers that wait for somebody else's work, who would keep a process for as long as they like: they hear that the key is

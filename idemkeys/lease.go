@@ -71,20 +71,28 @@ func judge(k record, f Fingerprint) verdict {
 // askLimit bounds one question to the database, its retries included: a thousand times what it usually takes.
 const askLimit = 5 * time.Second
 
-// read returns the key's row. Errors: [ErrNotFound], or the database's.
+// read returns the key's row, for ourselves. Errors: [ErrNotFound], or the database's.
 func (e *Engine) read(ctx context.Context, account, key string) (record, error) {
+	return e.readFor(ctx, account, key, "")
+}
+
+// readFor returns the key's row to who asks with an API key. Errors: [ErrNotFound]; [ErrNotClaimable] when that API key is revoked; or the database's.
+func (e *Engine) readFor(ctx context.Context, account, key, apiKeyID string) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var row db.KeyReadRow
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
 		row, err = e.queries.KeyRead(ctx, e.pool, db.KeyReadParams{
-			AccountID: account, Key: key,
+			AccountID: account, Key: key, ApiKeyID: apiKeyID,
 			StaleAfter: e.cfg.StaleAfter, KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan,
 		})
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return record{}, ErrNotFound
+	}
+	if err == nil && !row.Allowed {
+		return record{}, ErrNotClaimable
 	}
 	return record{row}, err
 }

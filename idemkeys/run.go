@@ -30,36 +30,51 @@ func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error)
 	}
 	defer e.leave()
 	until := time.Now().Add(r.Wait) //tidy:clock how long this caller waits
-	look := lookFirst
-	for tries := 0; tries < claimTries; {
-		op, k, won, err := e.claim(ctx, r, claim)
-		var refused *Refused
-		switch {
-		case errors.As(err, &refused):
-			return Result{}, refused
-		case err != nil:
-			return Result{}, errors.Join(ErrUnavailable, err)
-		}
-		if won {
-			return e.Drive(ctx, op)
-		}
-		tries++
-		for again := true; again; k = nil {
-			var res Result
-			res, again, err = e.join(ctx, r, k)
-			var busy *InUse
+	// A key that was seen a moment ago is taken in all likelihood: look first, a claim would lose. A wrong guess costs a question, nothing else.
+	guess := e.seen.has(r.AccountID, r.Key)
+	for range claimTries {
+		var k *record
+		if !guess {
+			op, read, won, err := e.claim(ctx, r, claim)
+			e.seen.add(r.AccountID, r.Key)
 			switch {
-			case errors.Is(err, errVanished):
-				again = false
-			case errors.As(err, &busy) && e.waiters.pause(ctx, scopedKey{r.AccountID, r.Key}, look, until):
-				look = min(look*3/2, lookMax)
-				again = true
-			case !again:
-				return res, err
+			case errors.Is(err, ErrNotClaimable), isRefused(err):
+				return Result{}, err
+			case err != nil:
+				return Result{}, errors.Join(ErrUnavailable, err)
+			case won:
+				return e.Drive(ctx, op)
 			}
+			k = read
+		}
+		guess = false
+		res, err := e.follow(ctx, r, k, until)
+		if !errors.Is(err, errVanished) {
+			return res, err
 		}
 	}
 	return Result{}, ErrNotClaimable
+}
+
+func isRefused(err error) bool {
+	var refused *Refused
+	return errors.As(err, &refused)
+}
+
+// follow stays with a key that is taken until there is an answer, or the caller's time to wait is over. known is what was just read of the key, or nil.
+func (e *Engine) follow(ctx context.Context, r Request, known *record, until time.Time) (Result, error) {
+	look := lookFirst
+	for ; ; known = nil {
+		res, again, err := e.join(ctx, r, known)
+		var busy *InUse
+		switch {
+		case again:
+		case errors.As(err, &busy) && e.waiters.pause(ctx, scopedKey{r.AccountID, r.Key}, look, until):
+			look = min(look*3/2, lookMax)
+		default:
+			return res, err
+		}
+	}
 }
 
 // commitWait is how long a caller waits for a commit: a database that takes longer is as good as down, and the caller should hear so
@@ -78,7 +93,7 @@ func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, 
 	if err != nil || won {
 		return op, nil, won, err
 	}
-	k, err := e.read(ctx, r.AccountID, r.Key)
+	k, err := e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return op, nil, false, nil
@@ -99,12 +114,14 @@ func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result
 	if known != nil {
 		k = *known
 	} else {
-		k, err = e.read(ctx, r.AccountID, r.Key)
+		k, err = e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
 	}
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return Result{}, false, errVanished
-	}
-	if err != nil {
+	case errors.Is(err, ErrNotClaimable):
+		return Result{}, false, err
+	case err != nil:
 		return Result{}, false, errors.Join(ErrUnavailable, err)
 	}
 	row := k.IdempotencyKey

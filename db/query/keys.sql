@@ -1,7 +1,8 @@
 -- Idempotency keys. Every write after the claim names operation, lease token and recovery point: no rows means the lease is lost.
 
 -- name: KeyRead :one
--- What is known of a key, with everything that depends on time computed by the clock of the database.
+-- What is known of a key, with everything that depends on time computed by the clock of the database. allowed: the API key that asks
+-- is not revoked (an empty one asks for ourselves).
 SELECT sqlc.embed(k),
     (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - @stale_after::interval)::boolean AS stale,
     coalesce(k.expires_at <= clock_timestamp(), false)::boolean AS expired,
@@ -9,6 +10,9 @@ SELECT sqlc.embed(k),
     coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
     coalesce(extract(epoch FROM clock_timestamp() - k.locked_at), 0)::float8 AS lease_age_seconds,
     coalesce(extract(epoch FROM clock_timestamp() - k.last_attempt_at), 0)::float8 AS attempt_age_seconds,
+    (@api_key_id::text = '' OR EXISTS (
+        SELECT FROM api_keys a WHERE a.id = @api_key_id::text AND a.account_id = k.account_id AND a.revoked_at IS NULL
+    ))::boolean AS allowed,
     clock_timestamp()::timestamptz AS now
 FROM idempotency_keys k
 WHERE k.account_id = @account_id AND k.key = @key;

@@ -329,7 +329,7 @@ type WebhookEndpoint struct {
 	// Chosen by the client, so that registering it again is the same registration.
 	ID string
 	// Names it among all accounts, and tells it from one of the same id that was deleted.
-	Number *int64
+	Number int64
 	// Where to POST. What it leads to is looked at again at each delivery.
 	Url string
 	// Types of events, or * for all.

@@ -143,7 +143,7 @@ ORDER BY p.next_run_at
 `
 
 type DeliveryDueEndpointsRow struct {
-	Number    *int64
+	Number    int64
 	AccountID string
 	ID        string
 	Url       string
@@ -212,7 +212,7 @@ WITH x AS (
     SELECT held.endpoint, bool_or(held.delivered) AS delivered, bool_or(held.gone) AS gone, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
 ), ends AS (
     SELECT e.number, w.gone, w.delivered,
-        (e.disabled_at IS NULL AND (w.gone OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - $11::interval))) AS disable
+        (e.disabled_at IS NULL AND (w.gone OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - $12::interval))) IS TRUE AS disable
     FROM worked w JOIN webhook_endpoints e ON e.number = w.endpoint
     WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone OR w.over
     ORDER BY e.number
@@ -242,17 +242,18 @@ FROM settled s
 `
 
 type DeliverySettleParams struct {
-	Endpoints   []int64
-	EventIds    []string
-	Claims      []int64
-	Delivered   []bool
-	Gone        []bool
-	PauseMs     []int64
-	Statuses    []int16
-	Bodies      [][]byte
-	Errors      []string
-	AttemptsMin int32
-	Patience    time.Duration
+	Endpoints    []int64
+	EventIds     []string
+	Claims       []int64
+	Delivered    []bool
+	Gone         []bool
+	PauseMs      []int64
+	Statuses     []int16
+	Bodies       [][]byte
+	Errors       []string
+	AttemptsMin  int32
+	Patience     time.Duration
+	HalfPatience time.Duration
 }
 
 type DeliverySettleRow struct {
@@ -277,6 +278,7 @@ func (q *Queries) DeliverySettle(ctx context.Context, db DBTX, arg DeliverySettl
 		arg.Errors,
 		arg.AttemptsMin,
 		arg.Patience,
+		arg.HalfPatience,
 	)
 	if err != nil {
 		return nil, err
@@ -321,9 +323,9 @@ type EndpointDeleteParams struct {
 	ID        string
 }
 
-func (q *Queries) EndpointDelete(ctx context.Context, db DBTX, arg EndpointDeleteParams) (*int64, error) {
+func (q *Queries) EndpointDelete(ctx context.Context, db DBTX, arg EndpointDeleteParams) (int64, error) {
 	row := db.QueryRow(ctx, endpointDelete, arg.AccountID, arg.ID)
-	var number *int64
+	var number int64
 	err := row.Scan(&number)
 	return number, err
 }
@@ -811,46 +813,50 @@ func (q *Queries) EventResend(ctx context.Context, db DBTX, arg EventResendParam
 	return items, nil
 }
 
-const eventsClean = `-- name: EventsClean :many
-WITH old AS MATERIALIZED (
-    SELECT o.event_id FROM outbox o
-    WHERE o.position IS NOT NULL AND o.position > $1::bigint AND o.created_at < clock_timestamp() - $2::interval
-        AND o.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
-        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = o.event_id AND d.next_run_at IS NOT NULL)
+const eventsClean = `-- name: EventsClean :one
+WITH looked AS MATERIALIZED (
+    SELECT o.event_id, o.position, o.created_at < clock_timestamp() - $1::interval AS is_old FROM outbox o
+    WHERE o.position IS NOT NULL AND o.position > $2::bigint
     ORDER BY o.position LIMIT $3::integer
-    FOR UPDATE SKIP LOCKED
+), old AS MATERIALIZED (
+    SELECT l.event_id FROM looked l
+    WHERE l.is_old AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
+        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id AND d.next_run_at IS NOT NULL)
 ), gone AS (
     DELETE FROM deliveries d USING old WHERE d.event_id = old.event_id AND d.next_run_at IS NULL
+), cleaned AS (
+    DELETE FROM outbox o USING old WHERE o.event_id = old.event_id RETURNING o.event_id
 )
-DELETE FROM outbox o USING old WHERE o.event_id = old.event_id RETURNING o.position::bigint AS position
+SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM cleaned) AS cleaned,
+    coalesce((SELECT max(l.position) FROM looked l), 0)::bigint AS last_position,
+    coalesce((SELECT NOT l.is_old FROM looked l ORDER BY l.position DESC LIMIT 1), true)::boolean AS young
 `
 
 type EventsCleanParams struct {
-	After int64
 	Ttl   time.Duration
+	After int64
 	Most  int32
 }
 
-// Forgets a batch of old events with their deliveries: those that every endpoint has, or was given up on, and that every stream has. Exactly the rows
-// that were looked at.
-func (q *Queries) EventsClean(ctx context.Context, db DBTX, arg EventsCleanParams) ([]int64, error) {
-	rows, err := db.Query(ctx, eventsClean, arg.After, arg.Ttl, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var position int64
-		if err := rows.Scan(&position); err != nil {
-			return nil, err
-		}
-		items = append(items, position)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+type EventsCleanRow struct {
+	Looked       int64
+	Cleaned      int64
+	LastPosition int64
+	Young        bool
+}
+
+// Looks at the next events after a position and forgets, with their deliveries, those that are old, that every endpoint has or was given up on, and that
+// every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is.
+func (q *Queries) EventsClean(ctx context.Context, db DBTX, arg EventsCleanParams) (EventsCleanRow, error) {
+	row := db.QueryRow(ctx, eventsClean, arg.Ttl, arg.After, arg.Most)
+	var i EventsCleanRow
+	err := row.Scan(
+		&i.Looked,
+		&i.Cleaned,
+		&i.LastPosition,
+		&i.Young,
+	)
+	return i, err
 }
 
 const outboxCounterLock = `-- name: OutboxCounterLock :one

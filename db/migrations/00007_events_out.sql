@@ -20,7 +20,7 @@ INSERT INTO outbox_counter (last_position) VALUES (0);
 CREATE TABLE webhook_endpoints (
     account_id      text COLLATE "C" NOT NULL,
     id              text COLLATE "C" NOT NULL CHECK (id ~ '^[A-Za-z0-9_.-]{1,64}$'),
-    number          bigint      GENERATED ALWAYS AS IDENTITY UNIQUE,
+    number          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE,
     url             text        NOT NULL,
     enabled_events  text[]      NOT NULL CHECK (cardinality(enabled_events) BETWEEN 1 AND 100),
     description     text        NOT NULL DEFAULT '',

@@ -194,7 +194,7 @@ WITH x AS (
     SELECT held.endpoint, bool_or(held.delivered) AS delivered, bool_or(held.gone) AS gone, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
 ), ends AS (
     SELECT e.number, w.gone, w.delivered,
-        (e.disabled_at IS NULL AND (w.gone OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - @patience::interval))) AS disable
+        (e.disabled_at IS NULL AND (w.gone OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - @half_patience::interval))) IS TRUE AS disable
     FROM worked w JOIN webhook_endpoints e ON e.number = w.endpoint
     WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone OR w.over
     ORDER BY e.number
@@ -228,20 +228,25 @@ UPDATE deliveries d SET next_run_at = clock_timestamp(), leased_until = NULL, at
 FROM ROWS FROM (unnest(@endpoints::bigint[]), unnest(@event_ids::text[]), unnest(@claims::bigint[])) AS x (endpoint, event_id, claim)
 WHERE d.endpoint = x.endpoint AND d.event_id = x.event_id AND d.claims = x.claim AND d.next_run_at IS NOT NULL;
 
--- name: EventsClean :many
--- Forgets a batch of old events with their deliveries: those that every endpoint has, or was given up on, and that every stream has. Exactly the rows
--- that were looked at.
-WITH old AS MATERIALIZED (
-    SELECT o.event_id FROM outbox o
-    WHERE o.position IS NOT NULL AND o.position > @after::bigint AND o.created_at < clock_timestamp() - @ttl::interval
-        AND o.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
-        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = o.event_id AND d.next_run_at IS NOT NULL)
+-- name: EventsClean :one
+-- Looks at the next events after a position and forgets, with their deliveries, those that are old, that every endpoint has or was given up on, and that
+-- every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is.
+WITH looked AS MATERIALIZED (
+    SELECT o.event_id, o.position, o.created_at < clock_timestamp() - @ttl::interval AS is_old FROM outbox o
+    WHERE o.position IS NOT NULL AND o.position > @after::bigint
     ORDER BY o.position LIMIT @most::integer
-    FOR UPDATE SKIP LOCKED
+), old AS MATERIALIZED (
+    SELECT l.event_id FROM looked l
+    WHERE l.is_old AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
+        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id AND d.next_run_at IS NOT NULL)
 ), gone AS (
     DELETE FROM deliveries d USING old WHERE d.event_id = old.event_id AND d.next_run_at IS NULL
+), cleaned AS (
+    DELETE FROM outbox o USING old WHERE o.event_id = old.event_id RETURNING o.event_id
 )
-DELETE FROM outbox o USING old WHERE o.event_id = old.event_id RETURNING o.position::bigint AS position;
+SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM cleaned) AS cleaned,
+    coalesce((SELECT max(l.position) FROM looked l), 0)::bigint AS last_position,
+    coalesce((SELECT NOT l.is_old FROM looked l ORDER BY l.position DESC LIMIT 1), true)::boolean AS young;
 
 -- name: CursorGet :one
 -- Where a publisher stands; a new one stands at the beginning.

@@ -1,0 +1,193 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+)
+
+// Filter selects events of an account.
+type Filter struct {
+	Type          string // "": all
+	StartingAfter string // an event's id: the page begins after it
+	EndingBefore  string // an event's id: the page ends before it
+	Limit         int    // 1-100
+}
+
+// Page is a page of events in the order in which they became visible, the oldest first. HasMore: there are more in the direction of reading.
+type Page struct {
+	Events  []Event
+	HasMore bool
+}
+
+// List returns a page of an account's events. Who reads to the end, and later reads on from the last event it has seen, misses none: a new event is always
+// placed after all that were ever listed. Errors: [ErrNotFound] for a cursor that names no event of the account, [*ParamError], or the database's.
+func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, error) {
+	if f.Type != "" && !slices.Contains(Types, f.Type) {
+		return Page{}, invalid("type", "parameter_invalid", "there are no events of this type.")
+	}
+	if f.StartingAfter != "" && f.EndingBefore != "" {
+		return Page{}, invalid("ending_before", "parameter_invalid", "starting_after and ending_before exclude each other.")
+	}
+	if err := s.numberForReader(ctx); err != nil {
+		return Page{}, err
+	}
+	var rows []db.Outbox
+	var err error
+	most := int32(f.Limit) + 1 //nolint:gosec // at most 100; one more tells whether there is more
+	if f.EndingBefore != "" {
+		before, err := s.place(ctx, accountID, f.EndingBefore)
+		if err != nil {
+			return Page{}, err
+		}
+		rows, err = s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: before, Type: orNil(f.Type), Most: most})
+		if err != nil {
+			return Page{}, err
+		}
+	} else {
+		after := int64(0)
+		if f.StartingAfter != "" {
+			if after, err = s.place(ctx, accountID, f.StartingAfter); err != nil {
+				return Page{}, err
+			}
+		}
+		rows, err = s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: after, Type: orNil(f.Type), Most: most})
+		if err != nil {
+			return Page{}, err
+		}
+	}
+	page := Page{Events: make([]Event, 0, len(rows)), HasMore: len(rows) > f.Limit}
+	for _, row := range rows[:min(len(rows), f.Limit)] {
+		page.Events = append(page.Events, fromRow(row))
+	}
+	if f.EndingBefore != "" {
+		slices.Reverse(page.Events)
+	}
+	return page, nil
+}
+
+// place tells where an event stands.
+func (s *Store) place(ctx context.Context, accountID, id string) (int64, error) {
+	e, err := s.Get(ctx, accountID, id)
+	if err == nil && e.Position == 0 { // it was committed while many others waited for their places
+		return 0, ErrNotFound
+	}
+	return e.Position, err
+}
+
+// Get returns an event of an account. Errors: [ErrNotFound], or the database's.
+func (s *Store) Get(ctx context.Context, accountID, id string) (Event, error) {
+	row, err := s.queries.EventGet(ctx, s.pool, db.EventGetParams{AccountID: accountID, EventID: id})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Event{}, ErrNotFound
+	}
+	return fromRow(row), err
+}
+
+// Resend queues an event once more: for one endpoint, whatever its filter, or with "" for all that want it. It tells for how many; disabled ones take none.
+// The same bytes are sent under the same id, so a consumer that has it already knows it. Errors: [ErrNotFound], or the database's.
+func (s *Store) Resend(ctx context.Context, accountID, id, endpoint string) (int, error) {
+	if _, err := s.Get(ctx, accountID, id); err != nil {
+		return 0, err
+	}
+	if err := s.numberForReader(ctx); err != nil { // a new one is queued by that for the first time
+		return 0, err
+	}
+	if endpoint != "" {
+		if _, err := s.GetEndpoint(ctx, accountID, endpoint); err != nil {
+			return 0, err
+		}
+	}
+	var queued []int64
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		queued, err = s.queries.EventResend(ctx, s.pool, db.EventResendParams{AccountID: accountID, EventID: id, EndpointID: endpoint})
+		return err
+	})
+	return len(queued), err
+}
+
+// Find returns an event of any account: for operators. Errors: [ErrNotFound], or the database's.
+func (s *Store) Find(ctx context.Context, id string) (Event, error) {
+	row, err := s.queries.EventFind(ctx, s.pool, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Event{}, ErrNotFound
+	}
+	return fromRow(row), err
+}
+
+// Selection selects events of all accounts, for operators.
+type Selection struct {
+	Since       time.Time
+	Type        string // "": all
+	AccountID   string // "": all
+	Undelivered bool   // only those that some endpoint does not have
+	Most        int
+}
+
+// Summary is an event and how many deliveries it has.
+type Summary struct {
+	Event                     // without its payload
+	Deliveries, Pending, Dead int
+}
+
+// Newest returns events of all accounts, the newest first: for operators. Errors: the database's.
+func (s *Store) Newest(ctx context.Context, sel Selection) ([]Summary, error) {
+	if err := s.numberForReader(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := s.queries.EventNewest(ctx, s.pool, db.EventNewestParams{
+		Since: sel.Since, Type: orNil(sel.Type), AccountID: orNil(sel.AccountID), Undelivered: sel.Undelivered, Most: int32(sel.Most), //nolint:gosec // bounded by the caller
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Summary, 0, len(rows))
+	for _, r := range rows {
+		list = append(list, Summary{
+			Event:      Event{ID: r.EventID, AccountID: r.AccountID, Type: r.Type, ObjectID: r.ObjectID, OperationID: r.OperationID, Created: r.CreatedAt, Position: r.Position},
+			Deliveries: int(r.Deliveries), Pending: int(r.Pending), Dead: int(r.Dead),
+		})
+	}
+	return list, nil
+}
+
+// Delivery is the delivery of an event to an endpoint, as an operator sees it.
+type Delivery struct {
+	EndpointID string
+	URL        string
+	Disabled   bool   // the endpoint is: what is pending waits
+	State      string // pending, delivered, or dead
+	Attempts   int
+	NextRunAt  *time.Time
+	LastAt     *time.Time
+	LastStatus int    // 0: there was no answer
+	LastBody   []byte // the beginning of the last answer
+	LastError  string
+	FinishedAt *time.Time
+}
+
+// Deliveries returns the deliveries of an event. Errors: the database's.
+func (s *Store) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
+	rows, err := s.queries.EventDeliveries(ctx, s.pool, id)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Delivery, 0, len(rows))
+	for _, r := range rows {
+		d := Delivery{
+			EndpointID: r.EndpointID, URL: r.Url, Disabled: r.DisabledAt != nil, State: r.Delivery.State, Attempts: int(r.Delivery.Attempts),
+			NextRunAt: r.Delivery.NextRunAt, LastAt: r.Delivery.LastAttemptAt, LastBody: r.Delivery.LastBody, LastError: orEmpty(r.Delivery.LastError),
+			FinishedAt: r.Delivery.FinishedAt,
+		}
+		if r.Delivery.LastStatus != nil {
+			d.LastStatus = int(*r.Delivery.LastStatus)
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}

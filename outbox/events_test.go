@@ -1,0 +1,192 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"paidonce/outbox"
+)
+
+// TestHeldBackTransaction: an event that was written early and commits late is listed after what was seen, and delivered.
+func TestHeldBackTransaction(t *testing.T) {
+	w := newWorld(t)
+	w.put("hook", "http://receiver.test/")
+	ctx := context.Background()
+	held, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := w.add(held, "charge.succeeded", "ch_early")
+	undone, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.add(undone, "charge.succeeded", "ch_undone")
+	late := w.add(w.pool, "charge.succeeded", "ch_late")
+
+	if got := w.walk("", 10); !slices.Equal(got, []string{late}) {
+		t.Fatalf("seen: %v", got)
+	}
+	if err := undone.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.walk(late, 10); !slices.Equal(got, []string{early}) {
+		t.Fatalf("seen after coming back: %v, want %v", got, early)
+	}
+	if n := w.count(`SELECT count(*) FROM deliveries`); n != 2 {
+		t.Errorf("%d deliveries are queued, want 2", n)
+	}
+}
+
+// TestNothingIsMissed: writers commit out of order, some roll back, several number; readers that walk to the end and come back see each event once.
+func TestNothingIsMissed(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	var mu sync.Mutex
+	committed := map[string]bool{}
+	var writers, others sync.WaitGroup
+	for range 6 {
+		writers.Go(func() {
+			for range 40 {
+				tx, err := w.pool.Begin(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				id := w.add(tx, "charge.succeeded", "ch_x")
+				time.Sleep(time.Duration(rand.N(8)) * time.Millisecond)
+				if rand.N(20) == 0 {
+					_ = tx.Rollback(ctx)
+					continue
+				}
+				mu.Lock()
+				committed[id] = true
+				mu.Unlock()
+				if err := tx.Commit(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	for range 2 {
+		others.Go(func() {
+			for {
+				if _, err := w.store.Number(ctx); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+	}
+	seen := make([][]string, 3)
+	for i := range seen {
+		others.Go(func() {
+			after := ""
+			for last := false; ; {
+				for _, id := range w.walk(after, 7) {
+					seen[i] = append(seen[i], id)
+					after = id
+				}
+				if last {
+					return
+				}
+				select {
+				case <-done:
+					last = true
+				case <-time.After(time.Duration(rand.N(5)) * time.Millisecond):
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	others.Wait()
+	for i, ids := range seen {
+		if len(ids) != len(committed) || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(committed) {
+			t.Errorf("reader %d saw %d events, %d were committed", i, len(ids), len(committed))
+		}
+		for _, id := range ids {
+			if !committed[id] {
+				t.Errorf("reader %d saw %s, which was rolled back", i, id)
+			}
+		}
+		if !slices.Equal(ids, seen[0]) {
+			t.Errorf("reader %d saw another order than the first", i)
+		}
+	}
+}
+
+// TestTies: events of one transaction, at one time, in the order of their ids.
+func TestTies(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at)
+		SELECT 'evt_' || lpad(((i * 7919) % 500)::text, 4, '0'), $1, 'charge.succeeded', 'op_' || i, 'ch_' || i % 5, '{}', '2026-01-01' FROM generate_series(0, 499) i`, account)
+	got := w.walk("", 100)
+	if len(got) != 500 || !slices.IsSorted(got) {
+		t.Errorf("%d events, sorted: %t", len(got), slices.IsSorted(got))
+	}
+}
+
+// TestPagesAndFilters: forward, backward, by type, and only of the own account.
+func TestPagesAndFilters(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	var all, failed []string
+	for i := range 9 {
+		typ := "charge.succeeded"
+		if i%3 == 0 {
+			typ = "charge.failed"
+		}
+		id := w.add(w.pool, typ, "ch_1")
+		all = append(all, id)
+		if i%3 == 0 {
+			failed = append(failed, id)
+		}
+	}
+	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_other', 'acct_2', 'charge.failed', 'op_other', 'ch_other', '{}')`)
+	if got := w.walk("", 2); !slices.Equal(got, all) {
+		t.Errorf("walked: %v, want %v", got, all)
+	}
+	ids := func(p outbox.Page, err error) []string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, e := range p.Events {
+			list = append(list, e.ID)
+		}
+		return list
+	}
+	if got := ids(w.store.List(ctx, account, outbox.Filter{Type: "charge.failed", Limit: 10})); !slices.Equal(got, failed) {
+		t.Errorf("failed: %v, want %v", got, failed)
+	}
+	page, err := w.store.List(ctx, account, outbox.Filter{EndingBefore: all[5], Limit: 3})
+	if got := ids(page, err); !slices.Equal(got, all[2:5]) || !page.HasMore {
+		t.Errorf("before %s: %v, has more: %t", all[5], got, page.HasMore)
+	}
+	for _, f := range []outbox.Filter{{StartingAfter: "evt_other", Limit: 1}, {EndingBefore: "evt_nowhere", Limit: 1}} {
+		if _, err := w.store.List(ctx, account, f); !errors.Is(err, outbox.ErrNotFound) {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	if _, err := w.store.Get(ctx, account, "evt_other"); !errors.Is(err, outbox.ErrNotFound) {
+		t.Errorf("another account's event: %v", err)
+	}
+	if e, err := w.store.Get(ctx, account, all[0]); err != nil || e.Position == 0 || len(e.Payload) == 0 {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

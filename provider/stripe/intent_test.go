@@ -321,6 +321,19 @@ func TestIntentFailure(t *testing.T) {
 	}
 }
 
+// What is in the list and isn't an intent may be the one that was looked for.
+func TestFindIntentIsInconclusive(t *testing.T) {
+	for body, hits := range map[string]int{
+		goodIntent(): 1, goodIntent("op_1", "op_2"): 0, goodCharge(): -1, "{}": -1, goodIntent("requires_confirmation", "simmering"): -1,
+	} {
+		p := answering(t, 200, nil, `{"object":"list","has_more":false,"data":[`+body+`]}`)
+		got, err := p.FindIntent(context.Background(), provider.Lookup{Tags: ordinary.Tags})
+		if (err != nil) != (hits < 0) || err == nil && len(got) != hits {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+}
+
 func TestReads(t *testing.T) {
 	refund := `{"id":"x_1","object":"refund","charge":"ch_1","amount":5,"currency":"usd","status":"failed","failure_reason":"lost_or_stolen_card","created":1700000000,"metadata":{}}`
 	dispute := `{"id":"x_1","object":"dispute","charge":"ch_1","amount":5,"currency":"usd","status":"warning_needs_response","reason":"general","livemode":false,"created":1700000000}`

@@ -119,7 +119,7 @@ func TestIntentRefusals(t *testing.T) {
 		"currency=usd&payment_method=pm_card_visa":                                                                          "parameter_missing",
 		"amount=2000&currency=usd&payment_method=pm_card_visa&source=tok_visa":                                              "parameter_unknown",
 		"amount=2000&currency=usd&payment_method=pm_card_visa&return_url=https://x.example":                                 "",
-		"amount=2000&currency=usd&payment_method_types[]=card&payment_method_types[]=ideal":                                 "",
+		"amount=2000&currency=usd&payment_method_types[]=ideal&payment_method_types[]=card":                                 "",
 		"amount=2000&currency=usd&capture_method=later":                                                                     "",
 		"amount=2000&currency=usd&payment_method=pm_card_visa&payment_method_data[card][token]=tok_visa":                    "",
 		"amount=2000&currency=usd&confirm=true":                                                                             "payment_intent_unexpected_state",

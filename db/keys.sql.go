@@ -548,21 +548,26 @@ func (q *Queries) KeySweep(ctx context.Context, db DBTX, most int32) (int64, err
 const keyTakeOver = `-- name: KeyTakeOver :one
 WITH taken AS (
     UPDATE idempotency_keys k SET
-        lease_token = $1::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
+        lease_token = $3::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
-    WHERE k.account_id = $2 AND k.key = $3 AND k.operation_id = $4
-        AND k.finished_at IS NULL AND (k.parked_at IS NULL OR $5::boolean)
-        AND k.lease_token IS NOT DISTINCT FROM $6::text AND k.attempts = $7::integer
-        AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $8::interval)
-    RETURNING k.operation_id, k.attempts
+    WHERE k.account_id = $4 AND k.key = $5 AND k.operation_id = $6
+        AND k.finished_at IS NULL AND (k.parked_at IS NULL OR $7::boolean)
+        AND k.lease_token IS NOT DISTINCT FROM $8::text AND k.attempts = $9::integer
+        AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $10::interval)
+    RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
-    SELECT taken.operation_id, 'resumed', taken.attempts, $9::text, $10::timestamptz, $11::text FROM taken
+    SELECT taken.operation_id, 'resumed', taken.attempts, $11::text, $12::timestamptz, $13::text FROM taken
 )
-SELECT clock_timestamp()::timestamptz AS now FROM taken
+SELECT clock_timestamp()::timestamptz AS now,
+    (taken.first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
+    coalesce(taken.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over
+FROM taken
 `
 
 type KeyTakeOverParams struct {
+	KeyWindow    time.Duration
+	LookupSpan   time.Duration
 	LeaseToken   string
 	AccountID    string
 	Key          string
@@ -576,10 +581,18 @@ type KeyTakeOverParams struct {
 	Detail       string
 }
 
+type KeyTakeOverRow struct {
+	Now        time.Time
+	WindowOpen bool
+	SpanOver   bool
+}
+
 // Compare-and-swap on what was read: of many that saw the same stale or free lease, one wins. attempts is compared too, since a
 // free lease looks the same before and after an attempt in between. A parked operation is taken only by a person (@parked).
-func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParams) (time.Time, error) {
+func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParams) (KeyTakeOverRow, error) {
 	row := db.QueryRow(ctx, keyTakeOver,
+		arg.KeyWindow,
+		arg.LookupSpan,
 		arg.LeaseToken,
 		arg.AccountID,
 		arg.Key,
@@ -592,9 +605,9 @@ func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParam
 		arg.SeenLockedAt,
 		arg.Detail,
 	)
-	var now time.Time
-	err := row.Scan(&now)
-	return now, err
+	var i KeyTakeOverRow
+	err := row.Scan(&i.Now, &i.WindowOpen, &i.SpanOver)
+	return i, err
 }
 
 const keyTaken = `-- name: KeyTaken :one

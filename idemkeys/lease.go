@@ -103,30 +103,48 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	defer cancel()
 	row := k.IdempotencyKey
 	token := newLeaseToken()
-	var now time.Time
+	var got db.KeyTakeOverRow
 	err = db.Retry(ctx, func(ctx context.Context) (err error) {
-		now, err = e.queries.KeyTakeOver(ctx, e.pool, db.KeyTakeOverParams{
+		got, err = e.queries.KeyTakeOver(ctx, e.pool, db.KeyTakeOverParams{
 			LeaseToken: token, AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID,
-			SeenToken: row.LeaseToken, SeenAttempts: row.Attempts, StaleAfter: e.cfg.StaleAfter,
+			SeenToken: row.LeaseToken, SeenAttempts: row.Attempts, StaleAfter: e.cfg.StaleAfter, KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan,
 			Parked: parked, Actor: actor, SeenLockedAt: row.LockedAt, Detail: resumedBecause(row),
 		})
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Operation{}, false, nil
+		// Somebody else won; or we did, and the answer was lost: the token tells.
+		if got, err = e.ownLease(ctx, row, token); err != nil {
+			return Operation{}, false, nil //nolint:nilerr // not ours, or not known to be: then it goes stale
+		}
 	}
 	if err != nil {
 		return Operation{}, false, err
 	}
-	e.stats.takenOver.Add(1)
-	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: k.WindowOpen, spanOver: k.SpanOver, now: now})
+	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now})
 	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++
-	op.LastAttemptAt = now
+	op.LastAttemptAt = got.Now
 	if row.FirstAttemptAt == nil {
-		op.FirstAttemptAt = now
+		op.FirstAttemptAt = got.Now
 	}
 	return op, true, nil
+}
+
+// errNotOurs: the lease is somebody else's.
+var errNotOurs = errors.New("the lease is not ours")
+
+// ownLease reads back whether a take-over whose answer was lost took place.
+func (e *Engine) ownLease(ctx context.Context, was db.IdempotencyKey, token string) (db.KeyTakeOverRow, error) {
+	k, err := e.read(ctx, was.AccountID, was.Key)
+	if err != nil {
+		return db.KeyTakeOverRow{}, err
+	}
+	row := k.IdempotencyKey
+	if row.OperationID != was.OperationID || row.LeaseToken == nil || *row.LeaseToken != token {
+		return db.KeyTakeOverRow{}, errNotOurs
+	}
+	return db.KeyTakeOverRow{Now: k.Now, WindowOpen: k.WindowOpen, SpanOver: k.SpanOver}, nil
 }
 
 func resumedBecause(row db.IdempotencyKey) string {

@@ -141,8 +141,8 @@ func TestOvertakenOwnerCannotSettleUnderAForeignLease(t *testing.T) {
 func TestOneOfManyTakesOver(t *testing.T) {
 	t.Parallel()
 	const (
-		swap  = "AND k.lease_token IS NOT DISTINCT FROM $6::text AND k.attempts = $7::integer"
-		stale = "AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $8::interval)"
+		swap  = "AND k.lease_token IS NOT DISTINCT FROM $?::text AND k.attempts = $?::integer"
+		stale = "AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $?::interval)"
 	)
 	run := func(t *testing.T, out ...string) (calls int64) {
 		w := newWorld(t)

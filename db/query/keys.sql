@@ -28,12 +28,15 @@ WITH taken AS (
         AND k.finished_at IS NULL AND (k.parked_at IS NULL OR @parked::boolean)
         AND k.lease_token IS NOT DISTINCT FROM sqlc.narg(seen_token)::text AND k.attempts = @seen_attempts::integer
         AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - @stale_after::interval)
-    RETURNING k.operation_id, k.attempts
+    RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
     SELECT taken.operation_id, 'resumed', taken.attempts, @actor::text, sqlc.narg(seen_locked_at)::timestamptz, @detail::text FROM taken
 )
-SELECT clock_timestamp()::timestamptz AS now FROM taken;
+SELECT clock_timestamp()::timestamptz AS now,
+    (taken.first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
+    coalesce(taken.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over
+FROM taken;
 
 -- name: KeyLeaseDue :many
 -- Leases up to @most operations that nobody works on, the longest waiting first. Rows that another reconciler is leasing are

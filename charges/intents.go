@@ -56,8 +56,18 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
-	if op.Plan() == idemkeys.LookUpOnly {
-		return i.findIntent(ctx, op, f)
+	if plan := op.Plan(); plan != idemkeys.Send {
+		found, err := i.findIntent(ctx, f, op)
+		switch {
+		case err != nil:
+			return idemkeys.Commit{}, err
+		case found != nil:
+			return i.keep(f, *found)
+		case plan == idemkeys.LookUpOnly && op.Misses+1 >= i.cfg.LookupMisses && op.SpanOver:
+			return noted(i.neverMade(op, f.Request), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
+		case plan == idemkeys.LookUpOnly:
+			return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+		}
 	}
 	outcome, err := i.provider.CreateIntent(ctx, f.Request, "")
 	switch {
@@ -69,22 +79,21 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	return i.keep(f, *outcome.Intent)
 }
 
-func (i intending) findIntent(ctx context.Context, op idemkeys.Operation, f intentFrozen) (idemkeys.Commit, error) {
+// findIntent looks for the operation's intent. nil, nil: a complete look-up found nothing.
+func (i intending) findIntent(ctx context.Context, f intentFrozen, op idemkeys.Operation) (*provider.Intent, error) {
 	hits, err := i.provider.FindIntent(ctx, provider.Lookup{Tags: f.Request.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
 	switch {
 	case err != nil:
-		return idemkeys.Commit{}, unresolved(err).lookUp()
-	case len(hits) == 1:
-		if err := matchesIntent(hits[0], f.Request); err != nil {
-			return idemkeys.Commit{}, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
-		}
-		return i.keep(f, hits[0])
+		return nil, unresolved(err).lookUp()
+	case len(hits) == 0:
+		return nil, nil
 	case len(hits) > 1:
-		return idemkeys.Commit{}, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d intents of this operation", len(hits))}
-	case op.Misses+1 >= i.cfg.LookupMisses && op.SpanOver:
-		return noted(i.neverMade(op, f.Request), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
+		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d intents of this operation", len(hits))}
 	}
-	return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+	if err := matchesIntent(hits[0], f.Request); err != nil {
+		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
+	}
+	return &hits[0], nil
 }
 
 // keep is the commit that moves the operation on, with the intent's id.

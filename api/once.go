@@ -53,9 +53,9 @@ func once[P any](s *Server, c echo.Context, prefer *string, takes shape, parse f
 
 // engineFailure is fromEngine with what the log should know, in the words of the request.
 func engineFailure(x *exchange, sent *parameters, err error) *apiError {
-	var parked *idemkeys.Parked
-	if errors.As(err, &parked) {
-		x.operation = parked.OperationID
+	var named interface{ Operation() string } // in use, unknown, parked
+	if errors.As(err, &named) {
+		x.operation = named.Operation()
 	}
 	e := fromEngine(err)
 	charge, names := sent.get("charge")

@@ -102,14 +102,7 @@ func (s *Server) ListCharges(c echo.Context, params ListChargesParams) error {
 	if e != nil {
 		return e
 	}
-	ctx, cancel := detached(c)
-	defer cancel()
-	page, err := s.cfg.Charges.List(ctx, exchangeOf(c).identity.AccountID, f)
-	if err != nil {
-		return fromList(err, "charge", f.EndingBefore)
-	}
-	writePage(c, string(V1charges), page.Charges, page.HasMore)
-	return nil
+	return list(c, "charge", string(V1charges), f, f.EndingBefore, s.cfg.Charges.List, func(p charges.Page) ([]charges.Charge, bool) { return p.Charges, p.HasMore })
 }
 
 func listFilter(p ListChargesParams) (f charges.Filter, e *apiError) {

@@ -34,23 +34,27 @@ type page[T any] struct {
 	Data    []T    `json:"data"`
 }
 
-func writePage[T any](c echo.Context, url string, entries []T, more bool) {
+// list answers with the page of a filter whose cursor may be endingBefore. parts takes the domain's page apart.
+func list[F, P, T any](c echo.Context, what, url string, f F, endingBefore string,
+	ask func(ctx context.Context, accountID string, f F) (P, error), parts func(P) (entries []T, more bool),
+) error {
+	ctx, cancel := detached(c)
+	defer cancel()
+	got, err := ask(ctx, exchangeOf(c).identity.AccountID, f)
+	switch {
+	case err != nil && !errors.Is(err, charges.ErrNotFound):
+		return faultUnavailable.because(err)
+	case err != nil && endingBefore != "":
+		return faultCursorMissing.of("ending_before", "ending_before names no %s of yours.", what)
+	case err != nil:
+		return faultCursorMissing.of("starting_after", "starting_after names no %s of yours.", what)
+	}
+	entries, more := parts(got)
 	if entries == nil {
 		entries = []T{} // null is no list
 	}
 	writeBody(c, http.StatusOK, idemkeys.Render(page[T]{Object: "list", URL: url, HasMore: more, Data: entries}))
-}
-
-// fromList is the answer to what the domain says instead of a page.
-func fromList(err error, what, endingBefore string) *apiError {
-	if !errors.Is(err, charges.ErrNotFound) {
-		return faultUnavailable.because(err)
-	}
-	cursor := "starting_after"
-	if endingBefore != "" {
-		cursor = "ending_before"
-	}
-	return faultCursorMissing.of(cursor, "%s names no %s of yours.", cursor, what)
+	return nil
 }
 
 const (

@@ -42,18 +42,15 @@ func (s *Server) GetRefund(c echo.Context, id string) error {
 
 // ListRefunds shows a page of refunds, newest first.
 func (s *Server) ListRefunds(c echo.Context, params ListRefundsParams) error {
-	var f charges.RefundFilter
-	var e *apiError
-	if f.Limit, e = pageBounds(params.Limit, queryText{"starting_after", params.StartingAfter, &f.StartingAfter},
-		queryText{"ending_before", params.EndingBefore, &f.EndingBefore}, queryText{"charge", params.Charge, &f.Charge}); e != nil {
+	f, e := refundFilter(params)
+	if e != nil {
 		return e
 	}
-	ctx, cancel := detached(c)
-	defer cancel()
-	page, err := s.cfg.Charges.ListRefunds(ctx, exchangeOf(c).identity.AccountID, f)
-	if err != nil {
-		return fromList(err, "refund", f.EndingBefore)
-	}
-	writePage(c, string(V1refunds), page.Refunds, page.HasMore)
-	return nil
+	return list(c, "refund", string(V1refunds), f, f.EndingBefore, s.cfg.Charges.ListRefunds, func(p charges.RefundPage) ([]charges.Refund, bool) { return p.Refunds, p.HasMore })
+}
+
+func refundFilter(p ListRefundsParams) (f charges.RefundFilter, e *apiError) {
+	f.Limit, e = pageBounds(p.Limit, queryText{"starting_after", p.StartingAfter, &f.StartingAfter},
+		queryText{"ending_before", p.EndingBefore, &f.EndingBefore}, queryText{"charge", p.Charge, &f.Charge})
+	return f, e
 }

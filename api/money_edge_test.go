@@ -119,7 +119,7 @@ func TestCapturesWithAndWithoutABody(t *testing.T) {
 	two.StartTLS()
 	defer two.Close()
 	h2 := apitest.NewClient(t, two.URL, secret)
-	h2.HTTP.Transport.(*apitest.Checker).Base = two.Client().Transport //nolint:errcheck // it is one
+	h2.HTTP.Transport.(*apitest.Checker).Base = two.Client().Transport
 	path := "/v1/charges/" + chargeID + "/capture"
 	var first idemkeys.Request
 	for i, c := range []*apitest.Client{e.Client, h2} {

@@ -17,6 +17,7 @@ import (
 	"paidonce/charges"
 	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/inbox"
 	"paidonce/internal/dbtest"
 	"paidonce/provider/stripe"
 	"paidonce/provider/stripesim"
@@ -25,28 +26,50 @@ import (
 // shop is the product behind a socket, with a database and a simulated provider of its own.
 type shop struct {
 	*apitest.Client // account A
-	b               *apitest.Client
-	server          *api.Server
-	pool            *pgxpool.Pool
-	sim             *stripesim.Server
-	accounts        *accounts.Store
-	keyID           string // of account A's API key
+	*instance
+	b        *apitest.Client
+	database string
+	sim      *stripesim.Server
+	simURL   string
+	accounts *accounts.Store
+	keyID    string // of account A's API key
+}
+
+// instance is one server of a shop, with its own connections, engine and inbox.
+type instance struct {
+	url    string
+	server *api.Server
+	pool   *pgxpool.Pool
+	inbox  *inbox.Inbox
 }
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	pool, err := db.Open(dbtest.New(t), 12)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
 	sim, err := stripesim.New(stripesim.Config{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	provider := httptest.NewServer(sim)
 	t.Cleanup(func() { provider.CloseClientConnections(); provider.Close(); _ = sim.Close() })
-	psp, err := stripe.New(stripe.Config{APIKey: "sk_test_x", BaseURL: provider.URL, Timeout: 2 * time.Second})
+	s := &shop{database: dbtest.New(t), sim: sim, simURL: provider.URL}
+	s.instance = s.serve(t, whsec)
+	s.accounts = accounts.NewStore(s.pool)
+	a := s.apiKey(t, "A")
+	s.keyID = a.ID
+	s.Client = apitest.NewClient(t, s.url, a.Secret)
+	s.b = s.As(s.apiKey(t, "B").Secret)
+	return s
+}
+
+// serve starts a server of the shop that takes events signed with any of the secrets.
+func (s *shop) serve(t *testing.T, secrets ...string) *instance {
+	t.Helper()
+	pool, err := db.Open(s.database, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	psp, err := stripe.New(stripe.Config{APIKey: "sk_test_x", BaseURL: s.simURL, Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,24 +77,26 @@ func newShop(t *testing.T) *shop {
 	cfg, store := charges.Config{Installation: "test", LookupMisses: 3}, charges.NewStore(pool, 24*time.Hour)
 	engine := idemkeys.NewEngine(pool, idemkeys.Config{
 		StaleAfter: 90 * time.Second, ProviderTimeout: 2 * time.Second, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute,
-	}, log, map[string]idemkeys.Kind{charges.KindCreate: charges.Creation(psp, store, cfg)})
-	s := &shop{pool: pool, sim: sim, accounts: accounts.NewStore(pool)}
-	s.server, err = api.New(api.Config{
-		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: s.accounts, Log: log,
+	}, log, map[string]idemkeys.Kind{
+		charges.KindCreate: charges.Creation(psp, store, cfg), charges.KindCapture: charges.Capturing(psp, store), charges.KindRefund: charges.Refunding(psp, store, cfg),
+	})
+	learner := charges.NewLearner(store, engine, psp, cfg)
+	i := &instance{pool: pool, inbox: inbox.New(inbox.Config{Pool: pool, Secrets: secrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
+		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
+	}})}
+	i.server, err = api.New(api.Config{
+		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: accounts.NewStore(pool), News: i.inbox, Log: log,
 		Ready: func(ctx context.Context) error { return db.Ready(ctx, pool) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	edge := httptest.NewUnstartedServer(nil)
-	edge.Config = s.server.HTTP()
+	edge.Config = i.server.HTTP()
 	edge.Start()
 	t.Cleanup(func() { edge.Close(); engine.Drain() })
-	a := s.apiKey(t, "A")
-	s.keyID = a.ID
-	s.Client = apitest.NewClient(t, edge.URL, a.Secret)
-	s.b = s.As(s.apiKey(t, "B").Secret)
-	return s
+	i.url = edge.URL
+	return i
 }
 
 func (s *shop) apiKey(t *testing.T, account string) accounts.NewKey {

@@ -50,7 +50,7 @@ func (p *Provider) GetDispute(ctx context.Context, id string) (*provider.Dispute
 
 // single is an object that is read by its id.
 type single interface {
-	sdk.LastResponseSetter
+	wire
 	whole() bool
 	name() string // its id
 }

@@ -144,6 +144,8 @@ func newTransport(idle int) *http.Transport {
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: 64 << 10,
+		ReadBufferSize:         2 << 10, // a connection that waits for its answer holds both; thousands may wait
+		WriteBufferSize:        2 << 10,
 		DisableCompression:     true, // the bound on an answer's size holds on what is decoded
 	}
 }
@@ -152,7 +154,7 @@ func newTransport(idle int) *http.Transport {
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // post sends one POST under our key. Without a key stripe-go would make one up (trap 52), so that is refused here.
-func (p *Provider) post(ctx context.Context, path, key string, tags provider.Tags, body *form.Values, into sdk.LastResponseSetter) *result {
+func (p *Provider) post(ctx context.Context, path, key string, tags provider.Tags, body *form.Values, into wire) *result {
 	if !usableKey(key) {
 		return &result{local: "a call that moves money needs an idempotency key of 1 to 255 printable characters"}
 	}
@@ -172,11 +174,11 @@ func usableKey(key string) bool {
 	return len(key) >= 1 && len(key) <= 255
 }
 
-func (p *Provider) get(ctx context.Context, path string, query *form.Values, into sdk.LastResponseSetter, limit int64) *result {
+func (p *Provider) get(ctx context.Context, path string, query *form.Values, into wire, limit int64) *result {
 	return p.exchange(ctx, http.MethodGet, path, nil, query, into, limit)
 }
 
-func (p *Provider) exchange(ctx context.Context, method, path string, key *string, values *form.Values, into sdk.LastResponseSetter, limit int64) *result {
+func (p *Provider) exchange(ctx context.Context, method, path string, key *string, values *form.Values, into wire, limit int64) *result {
 	if ctx.Err() != nil {
 		return &result{err: ctx.Err()} // nothing was sent
 	}
@@ -184,5 +186,14 @@ func (p *Provider) exchange(ctx context.Context, method, path string, key *strin
 	defer cancel()
 	r := &result{limit: limit}
 	r.err = p.backend.CallRaw(method, path, p.key, values, &sdk.Params{Context: r.watch(ctx), IdempotencyKey: key}, into)
+	if r.err == nil && r.body != nil {
+		r.err = into.UnmarshalJSON(r.body)
+	}
 	return r
+}
+
+// wire is an object of Stripe's that an answer is decoded into.
+type wire interface {
+	sdk.LastResponseSetter
+	UnmarshalJSON([]byte) error
 }

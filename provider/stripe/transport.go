@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 )
 
@@ -17,7 +18,8 @@ type result struct {
 	connected atomic.Bool
 	status    int // 0: no answer came
 	header    http.Header
-	bodyErr   error // the answer broke off
+	bodyErr   error  // the answer broke off
+	body      []byte // of a 2xx answer
 	limit     int64
 }
 
@@ -51,9 +53,34 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if watched {
 		r.status, r.header = resp.StatusCode, resp.Header
 		resp.Body = &boundedBody{from: resp.Body, left: r.limit, result: r}
+		if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+			r.keep(resp)
+		}
 	}
 	return resp, nil
 }
+
+// keep takes the body of a good answer aside and leaves an empty object in its place: stripe-go would read through it four times to decode it
+// once, which was a quarter of a charge's time here. We decode it, after the call.
+func (r *result) keep(resp *http.Response) {
+	var b bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= r.limit {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		resp.Body = io.NopCloser(brokenOff{err})
+		return
+	}
+	r.body = b.Bytes()
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+}
+
+// brokenOff is a body that could not be read.
+type brokenOff struct{ error }
+
+func (b brokenOff) Read([]byte) (int, error) { return 0, b.error }
 
 // sized gives a body its length. stripe-go hides it, and then net/http sends a POST in chunks, and starts a goroutine with a
 // timer for each GET to find out whether there is a body.

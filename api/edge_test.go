@@ -46,8 +46,7 @@ type edge struct {
 	accountErr error
 	asked      int // how often the database was asked about an API key
 	created    []idemkeys.Request
-	wanted     []charges.Params
-	moves      []any // parameters of captures and refunds
+	last       any // the parameters of the last of them
 }
 
 // domain is what lies behind an edge.
@@ -109,7 +108,7 @@ func (d domain) Cached(_ context.Context, key string) (accounts.Identity, error)
 func (d domain) Create(ctx context.Context, r idemkeys.Request, p charges.Params) (idemkeys.Result, error) {
 	e := d.edge
 	e.mu.Lock()
-	e.created, e.wanted = append(e.created, r), append(e.wanted, p)
+	e.created, e.last = append(e.created, r), p
 	e.mu.Unlock()
 	return e.create(ctx, r, p)
 }

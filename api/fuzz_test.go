@@ -87,7 +87,7 @@ func FuzzDecodeForm(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		for _, s := range []shape{chargeShape, listShape} {
+		for _, s := range []shape{chargeShape, refundShape, captureShape, listShape, refundListShape} {
 			p, e := decodeForm(body, s, faultBodyMalformed)
 			if e != nil {
 				if e.status != 400 {

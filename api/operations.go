@@ -63,6 +63,9 @@ func (s *Server) guards() map[string][]echo.MiddlewareFunc {
 func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
+			if op.below > 0 && c.Param(op.param) == "" {
+				return faultRouteUnknown.because(nil) // to the router, a parameter within a path may be empty
+			}
 			x := exchangeOf(c)
 			x.observe = observe
 			if op.signed {
@@ -172,7 +175,7 @@ func segment(u *url.URL, below int) (string, bool) {
 		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
 	}
 	s, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
-	return s, err == nil && s != "" && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+	return s, err == nil && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
 }
 
 // GetHealth tells that the process is alive.

@@ -228,8 +228,7 @@ func TestStripeGoErrors(t *testing.T) {
 	if !errors.As(err, &invalid) || asError(err).HTTPStatusCode != http.StatusBadRequest {
 		t.Errorf("no source: %v", err)
 	}
-	foreign := *w
-	foreign.apiKey = "sk_test_wrong"
+	foreign := &world{t: t, apiKey: "sk_test_wrong"}
 	other, _ := foreign.stripeGo(p, 2)
 	_, err = other.Charges.New(chargeOf("k3", 2000, "tok_visa"))
 	if e := asError(err); e.HTTPStatusCode != http.StatusUnauthorized || string(e.Type) != "authentication_error" {
@@ -261,8 +260,14 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 		{"Connect", func() error { _, err := sc.Charges.New(transfer); return err }, 400, "parameter_unknown", "transfer_group"},
 		{"balance", func() error { _, err := sc.Balance.Get(nil); return err }, 404, "route_unknown", ""},
 		{"search", func() error { it := sc.Charges.Search(search); it.Next(); return it.Err() }, 400, "parameter_unknown", ""},
-		{"update", func() error { _, err := sc.Charges.Update("ch_x", &stripe.ChargeParams{Description: stripe.String("x")}); return err }, 405, "method_not_allowed", ""},
-		{"payment intents", func() error { _, err := sc.PaymentIntents.New(&stripe.PaymentIntentParams{Amount: stripe.Int64(1)}); return err }, 404, "route_unknown", ""},
+		{"update", func() error {
+			_, err := sc.Charges.Update("ch_x", &stripe.ChargeParams{Description: stripe.String("x")})
+			return err
+		}, 405, "method_not_allowed", ""},
+		{"payment intents", func() error {
+			_, err := sc.PaymentIntents.New(&stripe.PaymentIntentParams{Amount: stripe.Int64(1)})
+			return err
+		}, 404, "route_unknown", ""},
 	}
 	for _, c := range calls {
 		e := asError(c.call())

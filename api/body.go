@@ -14,6 +14,10 @@ import (
 // DefaultMaxBody is the largest body that is read unless configured otherwise: some two hundred times the largest sensible charge.
 const DefaultMaxBody = 1 << 20
 
+// believedMax is the largest length, in bytes, for which room is made because it is announced; larger bodies get room as they arrive. Events of the
+// provider are read before anybody knows who sends them.
+const believedMax = 16 << 10
+
 // medium is how a body is written.
 type medium uint8
 
@@ -97,7 +101,7 @@ func readBody(w http.ResponseWriter, r *http.Request, bodyMax int64) ([]byte, *a
 	limited := http.MaxBytesReader(w, r.Body, bodyMax)
 	var body []byte
 	var err error
-	if r.ContentLength >= 0 {
+	if r.ContentLength >= 0 && r.ContentLength <= believedMax {
 		body = make([]byte, r.ContentLength)
 		_, err = io.ReadFull(limited, body)
 	} else {

@@ -192,6 +192,11 @@ func TestTheProvidersOwnDeliveries(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.sim.SetWebhooks([]stripesim.Endpoint{{URL: s.url + webhooks, Secret: "whsec_next," + whsec}}, stripesim.WebhookMode{BeforeAnswer: true, Duplicates: 1})
+	ctx, stop := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { s.inbox.Work(ctx) }) // each event is there, and may be processed, before our own commit
+	defer working.Wait()
+	defer stop()
 	id := s.charged(t, "charge", `"amount":1000`)
 	created(t, refundOf(s.Client, "refund", id, 400))
 	var book struct{ Refunds []struct{ ID string } }
@@ -215,6 +220,12 @@ func TestTheProvidersOwnDeliveries(t *testing.T) {
 	}
 	if n := s.sim.Stats().Undelivered; n != 0 {
 		t.Errorf("%d deliveries failed", n)
+	}
+	for kind, want := range map[string]int{"charge.succeeded": 1, "refund.created": 1, "charge.refunded": 1, "refund.failed": 1, "charge.dispute.created": 1} {
+		var n int
+		if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM outbox WHERE type = $1", kind).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: %d events of ours, want %d, %v", kind, n, want, err)
+		}
 	}
 }
 

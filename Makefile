@@ -37,6 +37,13 @@ test: ## run all tests, with the race detector where there is a C compiler
 	fi; \
 	go test $$race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
 
+# Its conflicts are real there, and are to be resolved by running again. The race detector's time is better spent in make test.
+.PHONY: test-serializable
+test-serializable: ## run all tests with serializable transactions, then with repeatable read
+	for level in serializable 'repeatable read'; do \
+		TEST_ISOLATION="$$level" go test -count=1 -timeout $(TEST_TIMEOUT) ./... || exit 1; \
+	done
+
 .PHONY: generate
 generate: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen ## write the generated code anew
 	$(TOOLS)/sqlc compile

@@ -117,15 +117,22 @@ func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
 	if account == "" || len([]rune(account)) > 100 || strings.ContainsFunc(account, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return NewKey{}, ErrName
 	}
-	a, err := s.queries.AccountEnsure(ctx, s.pool, db.AccountEnsureParams{ID: db.NewID("acct"), Name: account})
+	var a db.Account
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		a, err = s.queries.AccountEnsure(ctx, s.pool, db.AccountEnsureParams{ID: db.NewID("acct"), Name: account})
+		return err
+	})
 	if err != nil {
 		return NewKey{}, fmt.Errorf("account: %w", err)
 	}
 	secret := keyPrefix + rand.Text() + rand.Text()
 	hash := sha256.Sum256([]byte(secret))
 	k := NewKey{ID: db.NewID("key"), AccountID: a.ID, AccountName: a.Name, Secret: secret}
-	k.CreatedAt, err = s.queries.APIKeyCreate(ctx, s.pool, db.APIKeyCreateParams{
-		ID: k.ID, AccountID: a.ID, KeyHash: hash[:], KeyHint: secret[len(secret)-hintChars:],
+	err = db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+		k.CreatedAt, err = s.queries.APIKeyCreate(ctx, s.pool, db.APIKeyCreateParams{
+			ID: k.ID, AccountID: a.ID, KeyHash: hash[:], KeyHint: secret[len(secret)-hintChars:],
+		})
+		return err
 	})
 	if err != nil {
 		return NewKey{}, fmt.Errorf("API key: %w", err)
@@ -149,7 +156,11 @@ func (s *Store) Keys(ctx context.Context, account string) ([]Key, error) {
 	if account != "" {
 		name = &account
 	}
-	rows, err := s.queries.APIKeyList(ctx, s.pool, name)
+	var rows []db.APIKeyListRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		rows, err = s.queries.APIKeyList(ctx, s.pool, name)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +173,11 @@ func (s *Store) Keys(ctx context.Context, account string) ([]Key, error) {
 
 // Revoke refuses the key from now on; revoking twice changes nothing. Errors: [ErrNoSuchKey], or the database's.
 func (s *Store) Revoke(ctx context.Context, id string) error {
-	n, err := s.queries.APIKeyRevoke(ctx, s.pool, id)
+	var n int64
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		n, err = s.queries.APIKeyRevoke(ctx, s.pool, id)
+		return err
+	})
 	if err == nil && n == 0 {
 		return ErrNoSuchKey
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stripe/stripe-go/v76/webhook"
 
 	"paidonce/api/apitest"
+	"paidonce/db"
 	"paidonce/provider/stripesim"
 )
 
@@ -58,7 +59,9 @@ func (s *shop) process(t *testing.T) {
 // events is how many events meet a condition.
 func (s *shop) events(t *testing.T, where string, args ...any) (n int) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM provider_events WHERE "+where, args...).Scan(&n); err != nil {
+	if err := db.Retry(t.Context(), func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, "SELECT count(*) FROM provider_events WHERE "+where, args...).Scan(&n)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -125,7 +125,11 @@ func (a *auditor) theirs(ctx context.Context, page []provider.Charge) error {
 	for i, c := range page {
 		ids[i] = c.Tags.Operation
 	}
-	rows, err := a.store.queries.ChargesOfOperations(ctx, a.store.pool, db.ChargesOfOperationsParams{StaleAfter: a.StaleAfter, OperationIds: ids})
+	var rows []db.ChargesOfOperationsRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		rows, err = a.store.queries.ChargesOfOperations(ctx, a.store.pool, db.ChargesOfOperationsParams{StaleAfter: a.StaleAfter, OperationIds: ids})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -180,8 +184,12 @@ func compare(c provider.Charge, ours map[string]db.ChargesOfOperationsRow) Diffe
 // ours goes on through our charges up to before, and asks the provider for each that it did not list.
 func (a *auditor) ours(ctx context.Context, before time.Time) error {
 	for {
-		rows, err := a.store.queries.ChargesCreated(ctx, a.store.pool, db.ChargesCreatedParams{
-			Before: before, AfterAt: a.cursorAt, AfterID: a.cursorID, Most: auditPage,
+		var rows []db.ChargesCreatedRow
+		err := db.Retry(ctx, func(ctx context.Context) (err error) {
+			rows, err = a.store.queries.ChargesCreated(ctx, a.store.pool, db.ChargesCreatedParams{
+				Before: before, AfterAt: a.cursorAt, AfterID: a.cursorID, Most: auditPage,
+			})
+			return err
 		})
 		if err != nil {
 			return err

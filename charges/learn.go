@@ -70,8 +70,11 @@ func (l *Learner) note(ctx context.Context, mark Mark, result string) error {
 // known tells whether news of a charge says what we know already. Most news is of this kind, and asking the provider about each charge once more would
 // use up what it allows.
 func (l *Learner) known(ctx context.Context, n News) bool {
-	row, err := l.store.queries.ChargeByProviderID(ctx, l.store.pool, &n.ObjectID)
-	if err != nil {
+	var row db.ChargeByProviderIDRow
+	if err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		row, err = l.store.queries.ChargeByProviderID(ctx, l.store.pool, &n.ObjectID)
+		return err
+	}); err != nil {
 		return false
 	}
 	switch n.Type {

@@ -69,7 +69,11 @@ func (l *Learner) failIntent(ctx context.Context, n News, in *provider.Intent, m
 // Await asks the provider about up to most charges that wait for their payer and are due, and tells how many: for when no news comes. Errors: the database's; a
 // charge that cannot be asked for is asked for again later.
 func (l *Learner) Await(ctx context.Context, most int) (int, error) {
-	rows, err := l.store.queries.ChargeTakeAwaiting(ctx, l.store.pool, int32(most)) //nolint:gosec // a constant of the caller's
+	var rows []db.ChargeTakeAwaitingRow
+	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+		rows, err = l.store.queries.ChargeTakeAwaiting(ctx, l.store.pool, int32(most)) //nolint:gosec // a constant of the caller's
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

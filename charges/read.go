@@ -23,7 +23,11 @@ func (s *Store) row(ctx context.Context, accountID, id string) (row db.Charge, e
 }
 
 func (s *Store) operation(ctx context.Context, id string) (string, error) {
-	op, err := s.queries.ChargeOperation(ctx, s.pool, id)
+	var op string
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		op, err = s.queries.ChargeOperation(ctx, s.pool, id)
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", ErrNotFound
 	}

@@ -65,14 +65,27 @@ const (
 	// callers do not come back at the same moment.
 	retryPauseFirst = 20 * time.Millisecond
 	retryPauseMax   = 500 * time.Millisecond
-	// A conflict that persists this often is not a coincidence.
-	rerunsMax = 8
+	// Nothing is broken at a conflict, so its loser comes back sooner. One that persists this often, and for as long as a caller waits, is not a
+	// coincidence.
+	conflictPauseMax = 80 * time.Millisecond
+	rerunsMax        = 8
 )
 
 // Retry runs fn, and runs it again after a conflict or a lost connection, within a few seconds or until ctx ends. Only for reads and for
 // writes that are compare-and-swap on a token: of such a write a second execution finds the first one's traces and changes nothing,
 // so a commit whose answer was lost needs no other care. Errors: those of fn; unreachable ones wrap [ErrUnavailable].
 func Retry(ctx context.Context, fn func(context.Context) error) error {
+	return again(ctx, fn, true)
+}
+
+// RetryConflict runs fn, and runs it again after a conflict, of which nothing is left. For single statements that are no compare-and-swap: after a lost
+// connection it is not known what they did, so that is returned, wrapped in [ErrUnavailable]. Conflicts between plain statements are rare, unless
+// the database makes its transactions serializable.
+func RetryConflict(ctx context.Context, fn func(context.Context) error) error {
+	return again(ctx, fn, false)
+}
+
+func again(ctx context.Context, fn func(context.Context) error, reconnect bool) error {
 	deadline := time.Now().Add(retryBudget) //tidy:clock a local pause, nothing is decided by it
 	pause := retryPauseFirst
 	for reruns := 0; ; {
@@ -84,11 +97,12 @@ func Retry(ctx context.Context, fn func(context.Context) error) error {
 		case Permanent:
 			return err
 		case Rerun:
-			if reruns++; reruns > rerunsMax {
+			if reruns++; reruns > rerunsMax && time.Now().After(deadline) { //tidy:clock a local pause
 				return err
 			}
+			pause = min(pause, conflictPauseMax)
 		case Unreachable:
-			if time.Now().Add(pause).After(deadline) { //tidy:clock a local pause
+			if !reconnect || time.Now().Add(pause).After(deadline) { //tidy:clock a local pause
 				return errors.Join(ErrUnavailable, err)
 			}
 		}

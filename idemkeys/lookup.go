@@ -45,17 +45,31 @@ func (e *Engine) Lookup(ctx context.Context, accountID, key string) (KeyInfo, er
 }
 
 // Now is the database's time. Errors: the database's.
-func (e *Engine) Now(ctx context.Context) (time.Time, error) { return e.queries.Now(ctx, e.pool) }
+func (e *Engine) Now(ctx context.Context) (now time.Time, err error) {
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		now, err = e.queries.Now(ctx, e.pool)
+		return err
+	})
+	return now, err
+}
 
 // CountParked tells how many operations wait for a person. Errors: the database's.
 func (e *Engine) CountParked(ctx context.Context) (int, error) {
-	n, err := e.queries.KeyCountParked(ctx, e.pool)
+	var n int64
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		n, err = e.queries.KeyCountParked(ctx, e.pool)
+		return err
+	})
 	return int(n), err
 }
 
 // ListDue lists up to most operations that a pass would drive now, the longest waiting first, and touches nothing. Errors: the database's.
 func (e *Engine) ListDue(ctx context.Context, most int) ([]History, error) {
-	ids, err := e.queries.KeyListDue(ctx, e.pool, db.KeyListDueParams{StaleAfter: e.cfg.StaleAfter, Most: int32(most)}) //nolint:gosec // bounded by the caller
+	var ids []string
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		ids, err = e.queries.KeyListDue(ctx, e.pool, db.KeyListDueParams{StaleAfter: e.cfg.StaleAfter, Most: int32(most)}) //nolint:gosec // bounded by the caller
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +89,10 @@ func (e *Engine) ListDue(ctx context.Context, most int) ([]History, error) {
 
 // Sweep forgets up to most keys whose time is over and tells how many. Unfinished keys have no end of their time. Errors: the database's.
 func (e *Engine) Sweep(ctx context.Context, most int) (int, error) {
-	n, err := e.queries.KeySweep(ctx, e.pool, int32(most)) //nolint:gosec // a constant of the caller's
+	var n int64
+	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) { // a batch whose answer was lost would go uncounted: the next sweep goes on
+		n, err = e.queries.KeySweep(ctx, e.pool, int32(most)) //nolint:gosec // a constant of the caller's
+		return err
+	})
 	return int(n), err
 }

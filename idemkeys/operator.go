@@ -80,7 +80,11 @@ func (e *Engine) List(ctx context.Context, states []State, most int) ([]Operatio
 	for i, s := range states {
 		names[i] = string(s)
 	}
-	rows, err := e.queries.OperationList(ctx, e.pool, db.OperationListParams{StaleAfter: e.cfg.StaleAfter, States: names, Most: int32(most)}) //nolint:gosec // bounded by the caller
+	var rows []db.OperationListRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		rows, err = e.queries.OperationList(ctx, e.pool, db.OperationListParams{StaleAfter: e.cfg.StaleAfter, States: names, Most: int32(most)}) //nolint:gosec // bounded by the caller
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,11 @@ func (e *Engine) List(ctx context.Context, states []State, most int) ([]Operatio
 
 // byOperation reads the key's row of an operation. Errors: [ErrNoOperation], or the database's.
 func (e *Engine) byOperation(ctx context.Context, operationID string) (record, error) {
-	at, err := e.queries.OperationKey(ctx, e.pool, operationID)
+	var at db.OperationKeyRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		at, err = e.queries.OperationKey(ctx, e.pool, operationID)
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return record{}, ErrNoOperation
 	}
@@ -116,7 +124,11 @@ func (e *Engine) byOperation(ctx context.Context, operationID string) (record, e
 
 // Show tells all that is known of an operation. Its log outlives its key: then only that is told. Errors: [ErrNoOperation], or the database's.
 func (e *Engine) Show(ctx context.Context, operationID string) (History, error) {
-	lines, err := e.queries.OperationLog(ctx, e.pool, operationID)
+	var lines []db.OperationLog
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		lines, err = e.queries.OperationLog(ctx, e.pool, operationID)
+		return err
+	})
 	if err != nil {
 		return History{}, err
 	}
@@ -169,7 +181,11 @@ func (k record) state() State {
 
 // Retry gives a parked operation back to the drivers. Errors: [ErrNoOperation], [ErrNotParked], or the database's.
 func (e *Engine) Retry(ctx context.Context, operationID, by, reason string) error {
-	n, err := e.queries.KeyUnpark(ctx, e.pool, db.KeyUnparkParams{OperationID: operationID, Actor: operator(by), Reason: bounded(reason)})
+	var n int64
+	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+		n, err = e.queries.KeyUnpark(ctx, e.pool, db.KeyUnparkParams{OperationID: operationID, Actor: operator(by), Reason: bounded(reason)})
+		return err
+	})
 	if err != nil || n > 0 {
 		return err
 	}

@@ -101,7 +101,11 @@ type Filter struct {
 
 // List lists events, the newest first, without their payloads. Errors: the database's.
 func (i *Inbox) List(ctx context.Context, f Filter) ([]Info, error) {
-	rows, err := i.queries.InboxList(ctx, i.cfg.Pool, db.InboxListParams{Since: f.Since, Type: orNil(f.Type), Unprocessed: f.Unprocessed, Most: int32(f.Most)}) //nolint:gosec // bounded by the caller
+	var rows []db.InboxListRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		rows, err = i.queries.InboxList(ctx, i.cfg.Pool, db.InboxListParams{Since: f.Since, Type: orNil(f.Type), Unprocessed: f.Unprocessed, Most: int32(f.Most)}) //nolint:gosec // bounded by the caller
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +121,11 @@ func (i *Inbox) List(ctx context.Context, f Filter) ([]Info, error) {
 
 // Get returns an event with its payload. Errors: [ErrNotFound], or the database's.
 func (i *Inbox) Get(ctx context.Context, id string) (Info, error) {
-	r, err := i.queries.InboxGet(ctx, i.cfg.Pool, id)
+	var r db.ProviderEvent
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		r, err = i.queries.InboxGet(ctx, i.cfg.Pool, id)
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Info{}, ErrNotFound
 	}
@@ -131,7 +139,11 @@ func (i *Inbox) Get(ctx context.Context, id string) (Info, error) {
 // Replay makes events due again, processed and parked ones alike, and tells how many. id "" means all that were received since since and, unless typ is "",
 // are of that type. Effects that took place are not repeated: state only moves forward. Errors: the database's.
 func (i *Inbox) Replay(ctx context.Context, id string, since time.Time, typ string) (int, error) {
-	n, err := i.queries.InboxReplay(ctx, i.cfg.Pool, db.InboxReplayParams{ID: orNil(id), Since: since, Type: orNil(typ)})
+	var n int64
+	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+		n, err = i.queries.InboxReplay(ctx, i.cfg.Pool, db.InboxReplayParams{ID: orNil(id), Since: since, Type: orNil(typ)})
+		return err
+	})
 	return int(n), err
 }
 

@@ -55,7 +55,11 @@ func (i *Inbox) Work(ctx context.Context) {
 
 // RunOnce takes up to most due events, processes each, and tells how many it took. Errors: the database's.
 func (i *Inbox) RunOnce(ctx context.Context, most int) (int, error) {
-	rows, err := i.queries.InboxTake(ctx, i.cfg.Pool, db.InboxTakeParams{Lease: lease, Most: int32(most)}) //nolint:gosec // a handful
+	var rows []db.ProviderEvent
+	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+		rows, err = i.queries.InboxTake(ctx, i.cfg.Pool, db.InboxTakeParams{Lease: lease, Most: int32(most)}) //nolint:gosec // a handful
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +89,10 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 	log := i.cfg.Log.With("event_id", row.ID, "type", row.Type, "attempt", row.Attempts)
 	reason := bounded(err.Error())
 	if row.Attempts >= attemptsMax {
-		if _, err := i.queries.InboxPark(ctx, i.cfg.Pool, db.InboxParkParams{LastError: reason, ID: row.ID, Attempts: row.Attempts}); err != nil {
+		if err := db.Retry(ctx, func(ctx context.Context) error {
+			_, err := i.queries.InboxPark(ctx, i.cfg.Pool, db.InboxParkParams{LastError: reason, ID: row.ID, Attempts: row.Attempts})
+			return err
+		}); err != nil {
 			log.ErrorContext(ctx, "an event could not be parked; it is tried again", "cause", err)
 			return
 		}
@@ -93,7 +100,10 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 		return
 	}
 	pause := pauseAfter(int(row.Attempts))
-	if _, err := i.queries.InboxFailed(ctx, i.cfg.Pool, db.InboxFailedParams{Pause: pause, LastError: reason, ID: row.ID, Attempts: row.Attempts}); err != nil {
+	if err := db.Retry(ctx, func(ctx context.Context) error { // run twice it only counts the pause from a moment later
+		_, err := i.queries.InboxFailed(ctx, i.cfg.Pool, db.InboxFailedParams{Pause: pause, LastError: reason, ID: row.ID, Attempts: row.Attempts})
+		return err
+	}); err != nil {
 		log.WarnContext(ctx, "a failed event is tried again when its lease is over", "cause", err)
 		return
 	}

@@ -171,10 +171,13 @@ func (k *keyGauges) ask() (databaseSays, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), keyGaugesLimit)
 	defer cancel()
-	k.now.KeyGaugesRow, k.err = k.queries.KeyGauges(ctx, k.pool, k.staleAfter)
-	if k.err == nil {
-		k.now.inbox, k.err = k.queries.InboxGauges(ctx, k.pool)
-	}
+	k.err = db.RetryConflict(ctx, func(ctx context.Context) (err error) { // not Retry: a scrape does not wait for a database that is away
+		if k.now.KeyGaugesRow, err = k.queries.KeyGauges(ctx, k.pool, k.staleAfter); err != nil {
+			return err
+		}
+		k.now.inbox, err = k.queries.InboxGauges(ctx, k.pool)
+		return err
+	})
 	k.asked = time.Now()
 	if k.err != nil {
 		k.failed.Inc()

@@ -107,7 +107,7 @@ func (i instance) charge(w *world, key string) (idemkeys.Result, error) {
 // exec runs SQL on the database, for what no instance does: shifting times, looking.
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(context.Background(), sql, args...); err != nil {
+	if err := db.Retry(context.Background(), func(ctx context.Context) error { _, err := w.pool.Exec(ctx, sql, args...); return err }); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -123,7 +123,7 @@ func (w *world) age(d time.Duration) {
 func (w *world) count(sql string, args ...any) int {
 	w.t.Helper()
 	var n int
-	if err := w.pool.QueryRow(context.Background(), sql, args...).Scan(&n); err != nil {
+	if err := db.Retry(context.Background(), func(ctx context.Context) error { return w.pool.QueryRow(ctx, sql, args...).Scan(&n) }); err != nil {
 		w.t.Fatal(err)
 	}
 	return n

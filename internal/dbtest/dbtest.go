@@ -3,11 +3,14 @@
 //
 // The server is that of TEST_DATABASE_URL when it is set (its role must be allowed to create databases), else an embedded one
 // (package devpg) that all test processes of this checkout share.
+//
+// TEST_ISOLATION, such as serializable, is the isolation that transactions have which ask for none: some operators set it for a whole server.
 package dbtest
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,6 +53,11 @@ func (h *host) create(t testing.TB, template string) string {
 	if err := h.createDatabase(ctx, name, template); err != nil {
 		t.Fatalf("dbtest: making a database: %v", err)
 	}
+	if level := isolation(); level != "" {
+		if err := h.exec(ctx, "ALTER DATABASE "+name+" SET default_transaction_isolation = '"+level+"'"); err != nil {
+			t.Fatalf("dbtest: TEST_ISOLATION: %v", err)
+		}
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -59,3 +67,6 @@ func (h *host) create(t testing.TB, template string) string {
 	})
 	return h.url(name)
 }
+
+// isolation is the level that the run asks for; empty for PostgreSQL's own.
+func isolation() string { return strings.ReplaceAll(os.Getenv("TEST_ISOLATION"), "'", "") }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"paidonce/db"
 	"paidonce/internal/devpg"
 )
@@ -126,7 +128,26 @@ func StartServer(t testing.TB) *Server {
 	if _, err := db.Migrate(ctx, s.url); err != nil {
 		t.Fatalf("dbtest: migrating: %v", err)
 	}
+	if level := isolation(); level != "" {
+		if err := s.set(ctx, "default_transaction_isolation", level); err != nil {
+			t.Fatalf("dbtest: TEST_ISOLATION: %v", err)
+		}
+	}
 	return s
+}
+
+// set changes a setting of the whole server: of databases that tests copy from ours, too.
+func (s *Server) set(ctx context.Context, name, value string) error {
+	conn, err := pgx.Connect(ctx, s.url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "ALTER SYSTEM SET "+name+" = '"+value+"'"); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "SELECT pg_reload_conf()")
+	return err
 }
 
 // URL returns the address of the server's migrated database. It stays the same over Kill, Stop and Start.

@@ -121,6 +121,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	if err != nil {
 		return Operation{}, false, err
 	}
+	e.stats.takenOver.Add(1)
 	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now})
 	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++

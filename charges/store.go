@@ -49,7 +49,9 @@ type claimRow struct {
 
 // NewService returns the service of charges over its engine.
 func NewService(s *Store, e *idemkeys.Engine, cfg Config) *Service {
-	s.claims.Late = func(r claimRow, claimedAt time.Time) { e.Abandon(r.op.Leased(claimedAt)) }
+	s.claims.Late = func(r claimRow, claimedAt time.Time) {
+		e.Abandon(r.op.Leased(claimedAt), "claimed after the caller had given up")
+	}
 	return &Service{store: s, engine: e, cfg: cfg}
 }
 

@@ -469,7 +469,7 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 const chargeTakeAwaiting = `-- name: ChargeTakeAwaiting :many
 UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timestamp() - c.created_at, interval '1 minute'), interval '6 hours')
 WHERE c.id IN (
-    SELECT d.id FROM charges d WHERE d.awaits_at <= clock_timestamp() ORDER BY d.awaits_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
+    SELECT d.id FROM charges d WHERE d.awaits_at <= (SELECT clock_timestamp()) ORDER BY d.awaits_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
 )
 RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id
 `

@@ -235,7 +235,7 @@ func (q *Queries) InboxStore(ctx context.Context, db DBTX, arg InboxStoreParams)
 const inboxTake = `-- name: InboxTake :many
 UPDATE provider_events e SET next_run_at = clock_timestamp() + $1::interval, attempts = e.attempts + 1
 WHERE e.id IN (
-    SELECT d.id FROM provider_events d WHERE d.next_run_at <= clock_timestamp() ORDER BY d.next_run_at LIMIT $2::integer FOR UPDATE SKIP LOCKED
+    SELECT d.id FROM provider_events d WHERE d.next_run_at <= (SELECT clock_timestamp()) ORDER BY d.next_run_at LIMIT $2::integer FOR UPDATE SKIP LOCKED
 )
 RETURNING id, type, object_id, livemode, payload, received_at, processed_at, result, attempts, next_run_at, last_error, parked_at
 `

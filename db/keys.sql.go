@@ -55,6 +55,33 @@ func (q *Queries) KeyAdvance(ctx context.Context, db DBTX, arg KeyAdvanceParams)
 	return result.RowsAffected(), nil
 }
 
+const keyAdvanced = `-- name: KeyAdvanced :one
+SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2 AND k.operation_id = $3
+    AND k.lease_token = $4::text AND k.recovery_point = $5 AND k.finished_at IS NULL)
+`
+
+type KeyAdvancedParams struct {
+	AccountID   string
+	Key         string
+	OperationID string
+	LeaseToken  string
+	NextPoint   string
+}
+
+// Whether a KeyAdvance whose answer was lost took place: the lease is still ours, and the operation stands at the next point.
+func (q *Queries) KeyAdvanced(ctx context.Context, db DBTX, arg KeyAdvancedParams) (bool, error) {
+	row := db.QueryRow(ctx, keyAdvanced,
+		arg.AccountID,
+		arg.Key,
+		arg.OperationID,
+		arg.LeaseToken,
+		arg.NextPoint,
+	)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const keyClaim = `-- name: KeyClaim :one
 INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
     resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
@@ -191,24 +218,32 @@ func (q *Queries) KeyForget(ctx context.Context, db DBTX, arg KeyForgetParams) (
 }
 
 const keyLeaseDue = `-- name: KeyLeaseDue :many
-WITH due AS (
+WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
-    WHERE d.status = 'in_progress' AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < $3::timestamptz
-        AND ((d.lease_token IS NULL AND coalesce(d.next_run_at <= clock_timestamp(), true))
-            OR (d.lease_token IS NOT NULL AND d.locked_at <= clock_timestamp() - $4::interval))
-    ORDER BY d.next_run_at NULLS FIRST
+    WHERE d.status = 'in_progress' AND d.next_run_at IS NULL AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < $3::timestamptz
+        AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - $4::interval)
+    ORDER BY d.next_run_at
     LIMIT $5::integer
     FOR UPDATE SKIP LOCKED
+), waiting AS (
+    SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
+    WHERE d.status = 'in_progress' AND d.next_run_at <= (SELECT clock_timestamp()) AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < $3::timestamptz
+        AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - $4::interval)
+    ORDER BY d.next_run_at
+    LIMIT $5::integer - (SELECT count(o.key) FROM ownerless o)
+    FOR UPDATE SKIP LOCKED
+), due AS (
+    SELECT o.account_id, o.key, o.reached, o.locked_at FROM ownerless o UNION ALL SELECT w.account_id, w.key, w.reached, w.locked_at FROM waiting w
 ), leased AS (
     UPDATE idempotency_keys k SET
-        lease_token = replace(gen_random_uuid()::text, '-', ''), locked_at = clock_timestamp(), attempts = k.attempts + 1,
+        lease_token = $6::text, locked_at = clock_timestamp(), attempts = k.attempts + 1,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     FROM due
     WHERE k.account_id = due.account_id AND k.key = due.key
     RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, due.reached, due.locked_at AS was_locked_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
-    SELECT leased.operation_id, 'resumed', leased.attempts, $6::text, leased.was_locked_at,
+    SELECT leased.operation_id, 'resumed', leased.attempts, $7::text, leased.was_locked_at,
         CASE WHEN leased.was_locked_at IS NULL THEN 'its time had come' ELSE 'its owner is gone' END
     FROM leased
 )
@@ -227,6 +262,7 @@ type KeyLeaseDueParams struct {
 	PassStart  time.Time
 	StaleAfter time.Duration
 	Most       int32
+	LeaseToken string
 	Actor      string
 }
 
@@ -254,6 +290,9 @@ type KeyLeaseDueRow struct {
 
 // Leases up to @most operations that nobody works on, the longest waiting first. Rows that another reconciler is leasing are
 // skipped; rows that were driven since @pass_start are left for the next pass, so that a pass ends.
+// Whose time is not set comes first: their owners are gone. The two halves stand apart so that each is a range of the index, in its order: one
+// condition on both would read and sort all that is unfinished, for every lease. (SELECT clock_timestamp()) is one moment, which an index can be
+// asked for; a bare clock_timestamp() would be a new one at each row.
 func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParams) ([]KeyLeaseDueRow, error) {
 	rows, err := db.Query(ctx, keyLeaseDue,
 		arg.KeyWindow,
@@ -261,6 +300,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 		arg.PassStart,
 		arg.StaleAfter,
 		arg.Most,
+		arg.LeaseToken,
 		arg.Actor,
 	)
 	if err != nil {
@@ -270,6 +310,87 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 	var items []KeyLeaseDueRow
 	for rows.Next() {
 		var i KeyLeaseDueRow
+		if err := rows.Scan(
+			&i.AccountID,
+			&i.Key,
+			&i.OperationID,
+			&i.Kind,
+			&i.Params,
+			&i.ResourceID,
+			&i.RequestID,
+			&i.RecoveryPoint,
+			&i.LeaseToken,
+			&i.Attempts,
+			&i.CreatedAt,
+			&i.FirstAttemptAt,
+			&i.LastAttemptAt,
+			&i.ServerErrors,
+			&i.LookupMisses,
+			&i.Reached,
+			&i.WindowOpen,
+			&i.SpanOver,
+			&i.Now,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const keyLeasedDue = `-- name: KeyLeasedDue :many
+SELECT k.account_id, k.key, k.operation_id, k.kind, k.params, k.resource_id, k.request_id, k.recovery_point, k.lease_token::text AS lease_token, k.attempts,
+    k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses,
+    true::boolean AS reached,
+    (k.first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
+    coalesce(k.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
+    clock_timestamp()::timestamptz AS now
+FROM idempotency_keys k
+WHERE k.status = 'in_progress' AND k.next_run_at IS NULL AND k.lease_token = $3::text
+`
+
+type KeyLeasedDueParams struct {
+	KeyWindow  time.Duration
+	LookupSpan time.Duration
+	LeaseToken string
+}
+
+type KeyLeasedDueRow struct {
+	AccountID      string
+	Key            string
+	OperationID    string
+	Kind           string
+	Params         []byte
+	ResourceID     string
+	RequestID      string
+	RecoveryPoint  string
+	LeaseToken     string
+	Attempts       int32
+	CreatedAt      time.Time
+	FirstAttemptAt time.Time
+	LastAttemptAt  time.Time
+	ServerErrors   int32
+	LookupMisses   int32
+	Reached        bool
+	WindowOpen     bool
+	SpanOver       bool
+	Now            time.Time
+}
+
+// What KeyLeaseDue leased under this token, read back when its answer was lost. Whether an earlier attempt had reached the provider is not known
+// any more, so it is said to have.
+func (q *Queries) KeyLeasedDue(ctx context.Context, db DBTX, arg KeyLeasedDueParams) ([]KeyLeasedDueRow, error) {
+	rows, err := db.Query(ctx, keyLeasedDue, arg.KeyWindow, arg.LookupSpan, arg.LeaseToken)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []KeyLeasedDueRow
+	for rows.Next() {
+		var i KeyLeasedDueRow
 		if err := rows.Scan(
 			&i.AccountID,
 			&i.Key,
@@ -527,7 +648,7 @@ const keySweep = `-- name: KeySweep :execrows
 DELETE FROM idempotency_keys k
 WHERE (k.account_id, k.key) IN (
         SELECT d.account_id, d.key FROM idempotency_keys d
-        WHERE d.expires_at <= clock_timestamp() AND d.status <> 'in_progress'
+        WHERE d.expires_at <= (SELECT clock_timestamp()) AND d.status <> 'in_progress'
         ORDER BY d.expires_at
         LIMIT $1::integer
         FOR UPDATE SKIP LOCKED
@@ -536,7 +657,8 @@ WHERE (k.account_id, k.key) IN (
 `
 
 // Forgets up to @most keys whose time is over, the oldest first. Rows that somebody works on are skipped, and the condition stands
-// outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry.
+// outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry. (SELECT clock_timestamp()) ends the walk over the
+// index at what expires next; a bare clock_timestamp() is no bound of an index, and would have every sweep read all that is kept.
 func (q *Queries) KeySweep(ctx context.Context, db DBTX, most int32) (int64, error) {
 	result, err := db.Exec(ctx, keySweep, most)
 	if err != nil {

@@ -14,14 +14,20 @@ type advance struct {
 	queries *db.Queries
 }
 
-// Execute implements [Write].
+// Execute implements [Write]. The lease outlives this write, so a fence that a lost first execution broke by itself can be told from one that
+// somebody else broke: under our token nobody but us moves the point.
 func (a advance) Execute(ctx context.Context, f Fence, c Commit) (won bool, err error) {
 	err = db.Retry(ctx, func(ctx context.Context) error {
 		n, err := a.queries.KeyAdvance(ctx, a.pool, db.KeyAdvanceParams{
 			NextPoint: string(c.Next), Params: c.Params, AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID,
 			LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
 		})
-		won = n == 1
+		if won = n == 1; err != nil || won {
+			return err
+		}
+		won, err = a.queries.KeyAdvanced(ctx, a.pool, db.KeyAdvancedParams{
+			AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID, LeaseToken: f.LeaseToken, NextPoint: string(c.Next),
+		})
 		return err
 	})
 	return won, err

@@ -104,12 +104,14 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	row := k.IdempotencyKey
 	token := newLeaseToken()
 	var got db.KeyTakeOverRow
+	lost := false // an answer: the lease may be taken
 	err = db.Retry(ctx, func(ctx context.Context) (err error) {
 		got, err = e.queries.KeyTakeOver(ctx, e.pool, db.KeyTakeOverParams{
 			LeaseToken: token, AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID,
 			SeenToken: row.LeaseToken, SeenAttempts: row.Attempts, StaleAfter: e.cfg.StaleAfter, KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan,
 			Parked: parked, Actor: actor, SeenLockedAt: row.LockedAt, Detail: resumedBecause(row),
 		})
+		lost = lost || err != nil && db.Classify(err) == db.Unreachable
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -118,10 +120,6 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 			return Operation{}, false, nil //nolint:nilerr // not ours, or not known to be: then it goes stale
 		}
 	}
-	if err != nil {
-		return Operation{}, false, err
-	}
-	e.stats.takenOver.Add(1)
 	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now})
 	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++
@@ -129,6 +127,13 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	if row.FirstAttemptAt == nil {
 		op.FirstAttemptAt = got.Now
 	}
+	if err != nil {
+		if lost {
+			e.Abandon(op, "its owner did not hear that it had taken it over")
+		}
+		return Operation{}, false, err
+	}
+	e.stats.takenOver.Add(1)
 	return op, true, nil
 }
 
@@ -162,11 +167,24 @@ func resumedBecause(row db.IdempotencyKey) string {
 const reconciler = "reconciler"
 
 // LeaseDue leases up to most operations that nobody works on and whose time has come, for the reconciler. Operations that were driven since
-// passStart are left out, so that a pass ends.
+// passStart are left out, so that a pass ends. Ask for no more than is worked on at once: a lease's time runs from now on. Errors: the database's.
 func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([]Operation, error) {
-	rows, err := e.queries.KeyLeaseDue(ctx, e.pool, db.KeyLeaseDueParams{
+	p := db.KeyLeaseDueParams{
 		KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan, PassStart: passStart, StaleAfter: e.cfg.StaleAfter,
-		Most: int32(most), Actor: reconciler, //nolint:gosec // a handful
+		Most: int32(most), Actor: reconciler, LeaseToken: newLeaseToken(), //nolint:gosec // a handful
+	}
+	var rows []db.KeyLeaseDueRow
+	asked := false
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		if asked { // an answer was lost: what it leased would lie there until it is stale
+			rows, err = e.leasedDue(ctx, p)
+			if err != nil || len(rows) > 0 {
+				return err
+			}
+		}
+		rows, err = e.queries.KeyLeaseDue(ctx, e.pool, p)
+		asked = err != nil && db.Classify(err) == db.Unreachable
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -183,6 +201,16 @@ func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([
 		ops = append(ops, op.Leased(r.Now))
 	}
 	return ops, nil
+}
+
+// leasedDue reads back what a statement has leased whose answer was lost.
+func (e *Engine) leasedDue(ctx context.Context, p db.KeyLeaseDueParams) ([]db.KeyLeaseDueRow, error) {
+	found, err := e.queries.KeyLeasedDue(ctx, e.pool, db.KeyLeasedDueParams{KeyWindow: p.KeyWindow, LookupSpan: p.LookupSpan, LeaseToken: p.LeaseToken})
+	rows := make([]db.KeyLeaseDueRow, 0, len(found))
+	for _, f := range found {
+		rows = append(rows, db.KeyLeaseDueRow(f))
+	}
+	return rows, err
 }
 
 type facts struct {

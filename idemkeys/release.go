@@ -72,15 +72,15 @@ func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
 	log.WarnContext(ctx, "no outcome yet", "reason", u.Reason, "not_executed", u.NotExecuted, "next_run_in", pause.Round(time.Millisecond))
 }
 
-// Abandon gives back the lease of a claim that was written after its caller had given up, so that the next caller need not wait for
+// Abandon gives back a lease that was or may have been written after its owner had given up on it, so that the next caller need not wait for
 // it to go stale. Nothing was sent under it.
-func (e *Engine) Abandon(op Operation) {
+func (e *Engine) Abandon(op Operation, why string) {
 	if !e.enter() {
 		return
 	}
 	go func() {
 		defer e.leave()
-		e.release(context.Background(), op, Unresolved{Reason: "claimed after the caller had given up", NotExecuted: true})
+		e.release(context.Background(), op, Unresolved{Reason: why, NotExecuted: true})
 	}()
 }
 
@@ -124,6 +124,9 @@ func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause 
 			if won, err := execute(ctx, op, c); err == nil {
 				if won {
 					e.stats.wroteLate.Add(1)
+				}
+				if won && c.Next != Finished {
+					e.release(ctx, op.at(c), Unresolved{Reason: "moved on late, when its caller had gone", NotExecuted: true})
 				}
 				e.logOp(op).InfoContext(ctx, "wrote a result late", "won", won)
 				return

@@ -90,6 +90,9 @@ func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, 
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
 	op, won, err := claim(ctx, r, newOperationID(), newLeaseToken())
+	if err != nil && errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrNotWritten) {
+		e.Abandon(op, "its caller did not hear that it had claimed it")
+	}
 	if err != nil || won {
 		return op, nil, won, err
 	}
@@ -245,7 +248,7 @@ func (e *Engine) lost(ctx context.Context, op Operation) (Result, error) {
 	}
 	row := k.IdempotencyKey
 	switch {
-	case row.OperationID == op.ID && Status(row.Status) == Completed:
+	case row.OperationID == op.ID && Status(row.Status) != InProgress: // failed: the caller sees that the same key may run anew
 		return stored(k)
 	case row.ParkedAt != nil:
 		return Result{}, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}

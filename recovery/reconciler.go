@@ -13,7 +13,7 @@ import (
 	"paidonce/idemkeys"
 )
 
-// workers is how many operations a pass drives at once. Each leases its next one only when it is free, so no lease waits in a queue
+// workers is how many operations a pass drives at once. Each gets its next one only when it is free, so no lease waits in a queue
 // while its time runs; most of a worker's time is waiting for the provider.
 const workers = 16
 
@@ -41,6 +41,7 @@ func Pass(ctx context.Context, e *Engine, limit int, log *slog.Logger) (Counts, 
 	}
 	p := pass{engine: e, start: start, log: log}
 	p.left.Store(int64(limit))
+	p.due.lease = func(ctx context.Context, most int) ([]idemkeys.Operation, error) { return e.LeaseDue(ctx, start, most) }
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup
@@ -68,20 +69,18 @@ type pass struct {
 	log    *slog.Logger
 
 	left                              atomic.Int64
+	due                               leases
 	driven, finished, waiting, parked atomic.Int64
 }
 
 // work leases and drives one operation after the other until nothing is due.
 func (p *pass) work(ctx context.Context) error {
 	for ctx.Err() == nil && p.left.Add(-1) >= 0 {
-		ops, err := p.engine.LeaseDue(ctx, p.start, 1)
-		if err != nil {
+		op, err := p.due.next(ctx)
+		if err != nil || op == nil {
 			return err
 		}
-		if len(ops) == 0 {
-			return nil
-		}
-		p.drive(ctx, ops[0])
+		p.drive(ctx, *op)
 	}
 	return nil
 }

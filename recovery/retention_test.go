@@ -131,7 +131,7 @@ func TestSweepRepeatsItsGuard(t *testing.T) {
 		w.expire("1 hour")
 		// The inner choice is made as if the row were expired; meanwhile it is not any more.
 		pool := tampered{w.pool, func(sql string) string {
-			return strings.Replace(sql, "WHERE d.expires_at <= clock_timestamp() AND d.status <> 'in_progress'", "WHERE true", 1)
+			return strings.Replace(sql, "WHERE d.expires_at <= (SELECT clock_timestamp()) AND d.status <> 'in_progress'", "WHERE true", 1)
 		}}
 		w.exec(`UPDATE idempotency_keys SET expires_at = clock_timestamp() + interval '1 day'`)
 		n, err := w.start(without(t, pool, "KeySweep", out...), nil).engine.Sweep(t.Context(), 10)

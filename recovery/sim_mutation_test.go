@@ -71,7 +71,7 @@ func simMutations(t *testing.T) []simMutation {
 			sql: cuts(t, simCuts{"KeyLeaseDue": {{`d\.locked_at <= clock_timestamp\(\) - \$\d+::interval`, "true"}}}), mix: simOften(slow("Charge"))},
 		{seed: 3, name: "sweep by age, unfinished keys too", wants: "its key is there: false",
 			sql: cuts(t, simCuts{"KeySweep": {
-				{`d\.expires_at <= clock_timestamp\(\) AND d\.status <> 'in_progress'`, "d.created_at <= clock_timestamp() - interval '24 hours'"},
+				{`d\.expires_at <= \(SELECT clock_timestamp\(\)\) AND d\.status <> 'in_progress'`, "d.created_at <= clock_timestamp() - interval '24 hours'"},
 				{`AND k\.expires_at <= clock_timestamp\(\) AND k\.status <> 'in_progress'`, ""}}}), mix: simOften(slow("KeyLeaseDue"))},
 		{seed: 3, name: "retention from the claim", wants: "one key, two answers",
 			sql: cuts(t, simCuts{"ChargeSettle": {{`expires_at = clock_timestamp\(\)`, "expires_at = k.created_at"}}}), mix: simOften(slow("KeyLeaseDue"))},

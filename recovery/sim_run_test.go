@@ -288,11 +288,11 @@ type simMutation struct {
 // the run's mutation takes out.
 func (r *simRun) change(sql string) string {
 	if statementName(sql) == "KeyLeaseDue" {
-		const order = "ORDER BY d.next_run_at NULLS FIRST"
+		const order = "ORDER BY d.next_run_at"
 		if !strings.Contains(sql, order) {
 			panic("KeyLeaseDue has another order now: runs cannot be repeated")
 		}
-		sql = strings.Replace(sql, order, order+", d.created_at", 1)
+		sql = strings.ReplaceAll(sql, order, order+", d.created_at")
 	}
 	if r.mutation.sql == nil {
 		return sql

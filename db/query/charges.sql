@@ -129,6 +129,6 @@ LIMIT @most::integer;
 -- Takes charges that wait for their payer and are due to be asked for; moving the time on, ever further, is the lease.
 UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timestamp() - c.created_at, interval '1 minute'), interval '6 hours')
 WHERE c.id IN (
-    SELECT d.id FROM charges d WHERE d.awaits_at <= clock_timestamp() ORDER BY d.awaits_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
+    SELECT d.id FROM charges d WHERE d.awaits_at <= (SELECT clock_timestamp()) ORDER BY d.awaits_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
 )
 RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id;

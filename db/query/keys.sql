@@ -41,17 +41,28 @@ FROM taken;
 -- name: KeyLeaseDue :many
 -- Leases up to @most operations that nobody works on, the longest waiting first. Rows that another reconciler is leasing are
 -- skipped; rows that were driven since @pass_start are left for the next pass, so that a pass ends.
-WITH due AS (
+-- Whose time is not set comes first: their owners are gone. The two halves stand apart so that each is a range of the index, in its order: one
+-- condition on both would read and sort all that is unfinished, for every lease. (SELECT clock_timestamp()) is one moment, which an index can be
+-- asked for; a bare clock_timestamp() would be a new one at each row.
+WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
-    WHERE d.status = 'in_progress' AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
-        AND ((d.lease_token IS NULL AND coalesce(d.next_run_at <= clock_timestamp(), true))
-            OR (d.lease_token IS NOT NULL AND d.locked_at <= clock_timestamp() - @stale_after::interval))
-    ORDER BY d.next_run_at NULLS FIRST
+    WHERE d.status = 'in_progress' AND d.next_run_at IS NULL AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
+        AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - @stale_after::interval)
+    ORDER BY d.next_run_at
     LIMIT @most::integer
     FOR UPDATE SKIP LOCKED
+), waiting AS (
+    SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
+    WHERE d.status = 'in_progress' AND d.next_run_at <= (SELECT clock_timestamp()) AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
+        AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - @stale_after::interval)
+    ORDER BY d.next_run_at
+    LIMIT sqlc.arg(most)::integer - (SELECT count(o.key) FROM ownerless o)
+    FOR UPDATE SKIP LOCKED
+), due AS (
+    SELECT o.account_id, o.key, o.reached, o.locked_at FROM ownerless o UNION ALL SELECT w.account_id, w.key, w.reached, w.locked_at FROM waiting w
 ), leased AS (
     UPDATE idempotency_keys k SET
-        lease_token = replace(gen_random_uuid()::text, '-', ''), locked_at = clock_timestamp(), attempts = k.attempts + 1,
+        lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     FROM due
     WHERE k.account_id = due.account_id AND k.key = due.key
@@ -69,6 +80,18 @@ SELECT account_id, key, operation_id, kind, params, resource_id, request_id, rec
     coalesce(first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
     clock_timestamp()::timestamptz AS now
 FROM leased;
+
+-- name: KeyLeasedDue :many
+-- What KeyLeaseDue leased under this token, read back when its answer was lost. Whether an earlier attempt had reached the provider is not known
+-- any more, so it is said to have.
+SELECT k.account_id, k.key, k.operation_id, k.kind, k.params, k.resource_id, k.request_id, k.recovery_point, k.lease_token::text AS lease_token, k.attempts,
+    k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses,
+    true::boolean AS reached,
+    (k.first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
+    coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
+    clock_timestamp()::timestamptz AS now
+FROM idempotency_keys k
+WHERE k.status = 'in_progress' AND k.next_run_at IS NULL AND k.lease_token = @lease_token::text;
 
 -- name: KeyListDue :many
 -- What KeyLeaseDue would lease now, for --dry-run.
@@ -126,11 +149,12 @@ WHERE account_id = @account_id AND key = @key AND operation_id = @operation_id
 
 -- name: KeySweep :execrows
 -- Forgets up to @most keys whose time is over, the oldest first. Rows that somebody works on are skipped, and the condition stands
--- outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry.
+-- outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry. (SELECT clock_timestamp()) ends the walk over the
+-- index at what expires next; a bare clock_timestamp() is no bound of an index, and would have every sweep read all that is kept.
 DELETE FROM idempotency_keys k
 WHERE (k.account_id, k.key) IN (
         SELECT d.account_id, d.key FROM idempotency_keys d
-        WHERE d.expires_at <= clock_timestamp() AND d.status <> 'in_progress'
+        WHERE d.expires_at <= (SELECT clock_timestamp()) AND d.status <> 'in_progress'
         ORDER BY d.expires_at
         LIMIT @most::integer
         FOR UPDATE SKIP LOCKED
@@ -172,6 +196,11 @@ WITH won AS (
     FROM won WHERE @log_event::text <> ''
 )
 SELECT won.operation_id FROM won;
+
+-- name: KeyAdvanced :one
+-- Whether a KeyAdvance whose answer was lost took place: the lease is still ours, and the operation stands at the next point.
+SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
+    AND k.lease_token = @lease_token::text AND k.recovery_point = @next_point AND k.finished_at IS NULL);
 
 -- name: KeyAdvance :execrows
 -- Moves an operation to its next recovery point under its fence; the lease stays. What is counted is counted for each step: its window, errors, misses.

@@ -251,7 +251,7 @@ func TestAReplayRepeatsTheAnswerAndNotTheExchange(t *testing.T) {
 	if a.Code != 201 || !a.Replayed() || a.Header.Get("Original-Request") != otherReq || a.Header.Get("Location") != "/v1/charges/"+chargeID {
 		t.Errorf("got %d %v", a.Code, a.Header)
 	}
-	if a.Header.Get("Request-Id") == otherReq || e.asked != 1 {
+	if a.Header.Get("Request-Id") == otherReq || e.asked != 0 {
 		t.Errorf("Request-Id %s, asked %d times", a.Header.Get("Request-Id"), e.asked)
 	}
 	e.answers(func(r idemkeys.Request) idemkeys.Result {
@@ -326,37 +326,15 @@ func TestEveryErrorOfTheEngineHasItsAnswer(t *testing.T) {
 	}
 }
 
-// A replay to a revoked API key: the cache may still believe it, the claim does not run for a finished key.
+// The domain's own statements check the API key (recovery's TestARevokedAPIKeyLearnsNothing); what they say of it is a 401 that tells nothing else.
 func TestARevokedAPIKeyLearnsNothingOfOthersRequests(t *testing.T) {
 	e := newEdge(t)
-	revoked := e.As("sk_revoked")
-	resumed := func(r idemkeys.Request) idemkeys.Result {
-		res := made(r)
-		res.OriginalRequest = otherReq
-		return res
+	e.answers(nil, idemkeys.ErrNotClaimable)
+	a := e.Charge("K", b0)
+	wants(t, a, 401, "api_key_invalid", "")
+	if bytes.Contains(a.Body, []byte(chargeID)) || a.Replayed() || a.Header.Get("Location") != "" {
+		t.Errorf("got %s %v", a.Body, a.Header)
 	}
-	for _, tc := range []struct {
-		res func(idemkeys.Request) idemkeys.Result
-		err error
-	}{
-		{replayed, nil}, {resumed, nil}, {nil, idemkeys.ErrReused}, {nil, &idemkeys.InUse{}}, {nil, &idemkeys.Unknown{ResourceID: chargeID}},
-		{nil, &idemkeys.Parked{ResourceID: chargeID}},
-	} {
-		e.answers(tc.res, tc.err)
-		a := revoked.Charge("K", b0)
-		wants(t, a, 401, "api_key_invalid", "")
-		if bytes.Contains(a.Body, []byte(chargeID)) || a.Replayed() || a.Header.Get("Location") != "" {
-			t.Errorf("got %s %v", a.Body, a.Header)
-		}
-	}
-	asked := e.asked
-	e.answers(nil, idemkeys.ErrUnavailable)
-	if wants(t, revoked.Charge("K", b0), 503, "unavailable", ""); e.asked != asked {
-		t.Error("the database was asked although it cannot be, and nothing is told")
-	}
-	e.answers(replayed, nil)
-	e.accountErr = errors.New("the database is away")
-	wants(t, e.Charge("K", b0), 503, "unavailable", "")
 }
 
 func TestWhoHangsUpDoesNotCancelTheWork(t *testing.T) {

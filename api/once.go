@@ -33,17 +33,10 @@ func once[P any](s *Server, c echo.Context, prefer *string, takes shape, parse f
 			c.Response().Header()["Preference-Applied"] = []string{appliedWait(wait)}
 		}
 	}
+	// The API key was looked up a while ago, perhaps; the domain's own statements check it again, so a revoked one begins nothing and learns nothing.
 	// Whoever asked may hang up: the work goes on, and the same key learns what came of it. The engine sets the deadlines.
 	res, err := do(context.WithoutCancel(r.Context()), req, wanted)
 	x.operation = res.OperationID
-	// The claim has checked the API key for this request's own work only. What others' requests came to needs the same check, and so does a refusal,
-	// which tells of the account's charges. That the database cannot be asked tells nothing, and would keep this check from an answer, too.
-	fresh := err == nil && res.OriginalRequest == x.id
-	if !fresh && !errors.Is(err, idemkeys.ErrUnavailable) {
-		if e := s.authenticateAgain(c, x); e != nil {
-			return e
-		}
-	}
 	if err != nil {
 		return engineFailure(x, sent, err)
 	}
@@ -66,19 +59,4 @@ func engineFailure(x *exchange, sent *parameters, err error) *apiError {
 		e.param = "id" // a capture names its charge in the path
 	}
 	return e
-}
-
-// authenticateAgain asks the database whether the API key still stands. An account's keys share its idempotency keys, but a revoked API key
-// learns nothing.
-func (s *Server) authenticateAgain(c echo.Context, x *exchange) *apiError {
-	ctx, cancel := detached(c)
-	defer cancel()
-	identity, err := s.cfg.Accounts.Authenticate(ctx, x.apiKey)
-	switch {
-	case err != nil:
-		return fromAuthenticator(err)
-	case identity.AccountID != x.identity.AccountID:
-		return faultAPIKeyInvalid.because(errors.New("the API key changed its account"))
-	}
-	return nil
 }

@@ -64,11 +64,13 @@ func (s *Store) unlessTaken(ctx context.Context, tx db.DBTX, r idemkeys.Request,
 	if !errors.As(refusal, &refused) {
 		return refusal
 	}
-	taken, err := s.queries.KeyTaken(ctx, tx, db.KeyTakenParams{AccountID: r.AccountID, Key: r.Key})
+	key, err := s.queries.KeyTaken(ctx, tx, db.KeyTakenParams{AccountID: r.AccountID, Key: r.Key, ApiKeyID: r.APIKeyID})
 	switch {
 	case err != nil:
 		return err
-	case taken:
+	case !key.Allowed: // a refusal tells of the account's charges
+		return db.Final(idemkeys.ErrNotClaimable)
+	case key.Taken:
 		return errTaken
 	}
 	return db.Final(refusal)

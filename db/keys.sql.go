@@ -733,19 +733,27 @@ func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParam
 }
 
 const keyTaken = `-- name: KeyTaken :one
-SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2)
+SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2) AS taken,
+    EXISTS (SELECT FROM api_keys a WHERE a.id = $3 AND a.account_id = $1 AND a.revoked_at IS NULL) AS allowed
 `
 
 type KeyTakenParams struct {
 	AccountID string
 	Key       string
+	ApiKeyID  string
 }
 
-func (q *Queries) KeyTaken(ctx context.Context, db DBTX, arg KeyTakenParams) (bool, error) {
-	row := db.QueryRow(ctx, keyTaken, arg.AccountID, arg.Key)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+type KeyTakenRow struct {
+	Taken   bool
+	Allowed bool
+}
+
+// Whether a key is taken, and whether the API key that asks is not revoked.
+func (q *Queries) KeyTaken(ctx context.Context, db DBTX, arg KeyTakenParams) (KeyTakenRow, error) {
+	row := db.QueryRow(ctx, keyTaken, arg.AccountID, arg.Key, arg.ApiKeyID)
+	var i KeyTakenRow
+	err := row.Scan(&i.Taken, &i.Allowed)
+	return i, err
 }
 
 const keyUnpark = `-- name: KeyUnpark :execrows

@@ -210,4 +210,6 @@ WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operatio
     AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL;
 
 -- name: KeyTaken :one
-SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key);
+-- Whether a key is taken, and whether the API key that asks is not revoked.
+SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key) AS taken,
+    EXISTS (SELECT FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id AND a.revoked_at IS NULL) AS allowed;

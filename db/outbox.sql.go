@@ -179,24 +179,6 @@ func (q *Queries) DeliveryDueEndpoints(ctx context.Context, db DBTX) ([]Delivery
 	return items, nil
 }
 
-const deliveryRelease = `-- name: DeliveryRelease :exec
-UPDATE deliveries d SET next_run_at = clock_timestamp(), leased_until = NULL, attempts = greatest(d.attempts - 1, 0)
-FROM ROWS FROM (unnest($1::bigint[]), unnest($2::text[]), unnest($3::bigint[])) AS x (endpoint, event_id, claim)
-WHERE d.endpoint = x.endpoint AND d.event_id = x.event_id AND d.claims = x.claim AND d.next_run_at IS NOT NULL
-`
-
-type DeliveryReleaseParams struct {
-	Endpoints []int64
-	EventIds  []string
-	Claims    []int64
-}
-
-// Gives claimed deliveries back that were not tried: the relay is stopping.
-func (q *Queries) DeliveryRelease(ctx context.Context, db DBTX, arg DeliveryReleaseParams) error {
-	_, err := db.Exec(ctx, deliveryRelease, arg.Endpoints, arg.EventIds, arg.Claims)
-	return err
-}
-
 const deliverySettle = `-- name: DeliverySettle :many
 WITH x AS (
     SELECT endpoint, event_id, claim, delivered, gone, pause_ms, status, body, error FROM ROWS FROM (
@@ -869,6 +851,41 @@ func (q *Queries) OutboxCounterLock(ctx context.Context, db DBTX) (int64, error)
 	var last_position int64
 	err := row.Scan(&last_position)
 	return last_position, err
+}
+
+const outboxGauges = `-- name: OutboxGauges :one
+WITH RECURSIVE pending (endpoint, next_run_at) AS (
+    (SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint, d.next_run_at LIMIT 1)
+    UNION ALL
+    SELECT n.endpoint, n.next_run_at FROM pending p CROSS JOIN LATERAL (
+        SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > p.endpoint ORDER BY d.endpoint, d.next_run_at LIMIT 1
+    ) n
+)
+SELECT coalesce(extract(epoch FROM clock_timestamp() - (SELECT min(o.created_at) FROM outbox o WHERE o.position IS NULL)), 0)::float8 AS unnumbered_seconds,
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
+        SELECT min(p.next_run_at) FROM pending p JOIN webhook_endpoints e ON e.number = p.endpoint WHERE e.disabled_at IS NULL))), 0)::float8 AS overdue_seconds,
+    (SELECT count(*) FROM webhook_endpoints e WHERE e.disabled_at IS NOT NULL) AS disabled,
+    (SELECT count(*) FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND e.failing_since IS NOT NULL) AS failing
+`
+
+type OutboxGaugesRow struct {
+	UnnumberedSeconds float64
+	OverdueSeconds    float64
+	Disabled          int64
+	Failing           int64
+}
+
+// How far delivery is behind: the oldest event without a position, and, of the endpoints that are enabled, the delivery that is due the longest.
+func (q *Queries) OutboxGauges(ctx context.Context, db DBTX) (OutboxGaugesRow, error) {
+	row := db.QueryRow(ctx, outboxGauges)
+	var i OutboxGaugesRow
+	err := row.Scan(
+		&i.UnnumberedSeconds,
+		&i.OverdueSeconds,
+		&i.Disabled,
+		&i.Failing,
+	)
+	return i, err
 }
 
 const outboxHasNew = `-- name: OutboxHasNew :one

@@ -107,4 +107,3 @@ func (w *world) walk(after string, limit int) []string {
 		}
 	}
 }
-

@@ -27,6 +27,8 @@ var mayImport = map[string][]string{
 	"internal/tidy":         {},
 	"metrics":               {"api", "charges", "db", "idemkeys", "provider", "recovery"}, // it knows what it measures; none of it knows metrics
 	"outbox":                {"db"},
+	"outbox/publish":        {"outbox"},
+	"outbox/webhook":        {"outbox"},
 	"provider":              {},
 	"provider/providertest": {"provider"},
 	"provider/stripe":       {"provider"},

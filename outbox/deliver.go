@@ -1,0 +1,142 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"paidonce/db"
+)
+
+const (
+	// Pauses after a failure start here, double, and stop growing at the maximum: some twenty attempts in three days. A quarter of each is random, in either
+	// direction, so that what failed together does not come back together.
+	pauseFirst = 5 * time.Second
+	pauseMax   = 8 * time.Hour
+	// retryAfterMax bounds what an endpoint may ask for: longer, and one wrong header would be the end of it.
+	retryAfterMax = 24 * time.Hour
+	// patience is how long a delivery is tried; then it, or its endpoint, is given up on.
+	patience = 72 * time.Hour
+	// attemptsMin is how often it is tried at least, however long no relay was running.
+	attemptsMin = 10
+	// blockingAttempts is how often the first of an object's events is tried before later ones go ahead of it: about two minutes. Their sequence numbers tell
+	// consumers, and one event that a consumer cannot take must not stop the rest.
+	blockingAttempts = 6
+	errorMax         = 500 // bytes kept of a reason
+)
+
+// tried is what came of an attempt.
+type tried struct {
+	claim     db.DeliveryClaimRow
+	endpoint  db.DeliveryDueEndpointsRow
+	answer    Answer
+	delivered bool
+	reason    string
+	pause     time.Duration
+}
+
+func (t tried) key() string { return deliveryKey(t.claim.Endpoint, t.claim.EventID) }
+
+func deliveryKey(endpoint int64, eventID string) string {
+	return strconv.FormatInt(endpoint, 10) + " " + eventID
+}
+
+// deliver makes one attempt and writes down what came of it.
+func (r *Relay) deliver(ctx context.Context, e db.DeliveryDueEndpointsRow, row db.DeliveryClaimRow, claimed time.Time) {
+	if time.Since(claimed) > r.cfg.Lease-min(leaseMargin, r.cfg.Lease/2) { // this process was stopped in between: by now it may be somebody else's
+		return
+	}
+	began := time.Now()
+	answer, err := r.cfg.Sender.Send(ctx, Message{URL: e.Url, Secrets: e.Secrets, EventID: row.EventID, Payload: row.Payload})
+	took := time.Since(began)
+	t := tried{claim: row, endpoint: e, answer: answer, delivered: err == nil && answer.Status >= 200 && answer.Status < 300}
+	switch {
+	case err != nil:
+		t.reason = clean(err.Error(), errorMax)
+	case !t.delivered:
+		t.reason = fmt.Sprintf("it answered %d %s", answer.Status, http.StatusText(answer.Status))
+	}
+	if !t.delivered {
+		t.pause = r.pauseAfter(int(row.Attempts), answer.RetryAfter)
+	}
+	r.noteResult(row.Endpoint, t.delivered)
+	settled, held, err := r.settle.Do(ctx, t)
+	log := r.cfg.Log.With("event_id", row.EventID, "type", row.Type, "endpoint", e.ID, "account", e.AccountID, "attempt", row.Attempts)
+	switch {
+	case err != nil:
+		log.WarnContext(ctx, "the result of a delivery could not be written; it is repeated when its lease is over", "delivered", t.delivered, "cause", err)
+	case !held:
+		log.InfoContext(ctx, "the lease of a delivery was lost; its result is left to who has it", "delivered", t.delivered)
+	default:
+		r.report(ctx, t, settled, took)
+	}
+}
+
+// report counts what was written down, and says what a person may want to know.
+func (r *Relay) report(ctx context.Context, t tried, settled db.DeliverySettleRow, took time.Duration) {
+	log := r.cfg.Log.With("event_id", t.claim.EventID, "type", t.claim.Type, "endpoint", t.endpoint.ID, "account", t.endpoint.AccountID, "attempt", t.claim.Attempts)
+	switch {
+	case t.delivered:
+		r.counts.delivered.Add(1)
+		r.cfg.Attempted("delivered", took)
+		log.DebugContext(ctx, "delivered")
+	case settled.State == "dead":
+		r.counts.dead.Add(1)
+		r.cfg.Attempted("dead", took)
+		log.ErrorContext(ctx, "an event was given up on: its endpoint takes others, but not this one; `paidonce events resend` sends it again", "reason", t.reason)
+	default:
+		r.counts.failed.Add(1)
+		r.cfg.Attempted("failed", took)
+		log.InfoContext(ctx, "a delivery failed and is tried again", "reason", t.reason, "in", t.pause.Round(time.Second))
+	}
+}
+
+// writeSettled writes the results of everybody who ended at this moment.
+func (r *Relay) writeSettled(ctx context.Context, results []tried) (map[string]db.DeliverySettleRow, error) {
+	p := db.DeliverySettleParams{AttemptsMin: attemptsMin, Patience: patience, HalfPatience: patience / 2}
+	endpoints := map[int64]db.DeliveryDueEndpointsRow{}
+	for _, t := range results {
+		p.Endpoints = append(p.Endpoints, t.claim.Endpoint)
+		p.EventIds = append(p.EventIds, t.claim.EventID)
+		p.Claims = append(p.Claims, t.claim.Claims)
+		p.Delivered = append(p.Delivered, t.delivered)
+		p.Gone = append(p.Gone, t.answer.Status == http.StatusGone)
+		p.PauseMs = append(p.PauseMs, t.pause.Milliseconds())
+		p.Statuses = append(p.Statuses, int16(t.answer.Status)) //nolint:gosec // three digits
+		p.Bodies = append(p.Bodies, t.answer.Body)
+		p.Errors = append(p.Errors, t.reason)
+		endpoints[t.claim.Endpoint] = t.endpoint
+	}
+	rows, err := r.store.queries.DeliverySettle(ctx, r.store.pool, p)
+	if err != nil {
+		return nil, err
+	}
+	settled := make(map[string]db.DeliverySettleRow, len(rows))
+	disabled := map[int64]bool{}
+	for _, row := range rows {
+		settled[deliveryKey(row.Endpoint, row.EventID)] = row
+		if row.Disabled && !disabled[row.Endpoint] {
+			disabled[row.Endpoint] = true
+			r.counts.disabled.Add(1)
+			e := endpoints[row.Endpoint]
+			r.cfg.Log.ErrorContext(ctx, "a webhook endpoint is disabled: its deliveries wait until it is registered again", "endpoint", e.ID, "account", e.AccountID)
+		}
+	}
+	return settled, nil
+}
+
+// pauseAfter is how long a delivery rests after its nth attempt: what grows with each, or what the endpoint asked for if that is longer.
+func (r *Relay) pauseAfter(attempts int, asked time.Duration) time.Duration {
+	p := pauseMax
+	if attempts < 30 {
+		p = min(r.cfg.Pause<<max(attempts-1, 0), pauseMax)
+	}
+	p = p*3/4 + rand.N(p/2+1)
+	if asked = min(asked, retryAfterMax); asked > p {
+		return asked + rand.N(asked/10+1)
+	}
+	return p
+}

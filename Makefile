@@ -120,6 +120,18 @@ fuzz: ## run each fuzz target for FUZZ_TIME
 		done; \
 	done
 
+# Needs Node.js 20 or newer and npm, besides Go. What is generated is committed: only who changes openapi.yaml needs this.
+.PHONY: sdk
+sdk: $(TOOLS)/oapi-codegen ## generate the SDKs from openapi.yaml, and compile the TypeScript one (needs Node.js)
+	cd sdk/typescript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent generate && npm run --silent build
+	cd sdk/go && "$(CURDIR)/$(TOOLS)/oapi-codegen" -config oapi-codegen.yaml ../../openapi.yaml && go build ./...
+
+# make test runs these as well, and skips what Node.js is missing for; here that is a failure, and so are stale SDKs.
+.PHONY: test-sdk
+test-sdk: sdk ## test the SDKs, and Stripe's, against a real server (needs Node.js)
+	@git diff --exit-code --stat -- sdk || { echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
+	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib' ./e2e
+
 .PHONY: clean
 clean: ## remove what was built; .paidonce/, the data of dev, stays
 	rm -rf bin

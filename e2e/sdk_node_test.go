@@ -64,7 +64,7 @@ func installed(t *testing.T, dir string) string {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	scratch, err := os.MkdirTemp(base, "new-")
+	scratch, err := os.MkdirTemp(base, "new-") //nolint:usetesting // it has to be on the file system that it is renamed on
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"paidonce/idemkeys"
 	"paidonce/inbox"
 	"paidonce/metrics"
+	"paidonce/outbox"
+	"paidonce/outbox/webhook"
 	"paidonce/provider"
 	"paidonce/provider/stripe"
 )
@@ -21,7 +23,7 @@ import (
 type app struct {
 	cfg          *config
 	log          *slog.Logger
-	pool         *pgxpool.Pool
+	pool, hot    *pgxpool.Pool
 	installation string
 	provider     provider.Provider
 	accounts     *accounts.Store
@@ -30,18 +32,21 @@ type app struct {
 	charges      *charges.Service
 	learner      *charges.Learner
 	inbox        *inbox.Inbox
+	events       *outbox.Store
+	relay        *outbox.Relay
 	metrics      *metrics.Metrics
 }
 
 // newApp wires the product together, in reading order. It needs a database with a current schema.
 func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err error) {
-	pool, err := db.Open(cfg.DatabaseURL, int32(cfg.DBMaxConns)) //nolint:gosec // at most 1000
+	pool, hot, err := db.OpenBoth(cfg.DatabaseURL, int32(cfg.DBMaxConns)) //nolint:gosec // at most 1000
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			pool.Close()
+			hot.Close()
 		}
 	}()
 	if err := db.Ready(ctx, pool); err != nil {
@@ -64,6 +69,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	}
 	chargesConfig := cfg.charges(installation)
 	store := charges.NewStore(pool, cfg.KeyTTL)
+	store.CommitOn(hot)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{
 		charges.KindCreate:  charges.Creation(psp, store, chargesConfig),
 		charges.KindIntent:  charges.Intending(psp, store, chargesConfig), // whichever flow is set: what was begun in one ends in it
@@ -75,8 +81,11 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
 	}})
+	guard := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
+	events := outbox.New(outbox.Config{Pool: pool, CheckURL: guard.CheckURL})
 	return &app{
-		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, installation: installation, provider: psp,
+		events: events, relay: outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: guard}), Log: log, TTL: cfg.EventTTL}),
+		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil
 }
@@ -85,4 +94,5 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 func (a *app) close() {
 	a.engine.Drain()
 	a.pool.Close()
+	a.hot.Close()
 }

@@ -47,6 +47,10 @@ type config struct {
 	MaxBody           string        `env:"PAIDONCE_MAX_BODY"            envDefault:"1MiB"`
 	RateLimit         string        `env:"PAIDONCE_RATE_LIMIT"          envDefault:"off"`
 	CORSOrigins       []string      `env:"PAIDONCE_CORS_ORIGINS" envSeparator:","`
+	EventTTL          time.Duration `env:"PAIDONCE_EVENT_TTL"           envDefault:"720h"`
+	AllowPrivate      bool          `env:"PAIDONCE_WEBHOOK_ALLOW_PRIVATE" envDefault:"false"`
+	NATSURL           string        `env:"PAIDONCE_NATS_URL"`
+	KafkaBrokers      []string      `env:"PAIDONCE_KAFKA_BROKERS"       envSeparator:","`
 	LogLevel          string        `env:"PAIDONCE_LOG_LEVEL"           envDefault:"info"`
 	LogFormat         string        `env:"PAIDONCE_LOG_FORMAT"`
 
@@ -107,7 +111,8 @@ func parseProblems(err error) []error {
 		"DBMaxConns": "PAIDONCE_DB_MAX_CONNS: must be a whole number of connections, such as 16", "LookupMisses": "PAIDONCE_LOOKUP_MISSES: must be a whole number, such as 3",
 		"ProviderTimeout": "PAIDONCE_PROVIDER_TIMEOUT: must be a duration, such as 20s", "StaleAfter": "PAIDONCE_STALE_AFTER: must be a duration, such as 90s",
 		"KeyTTL": "PAIDONCE_KEY_TTL: must be a duration, such as 24h", "ProviderKeyWindow": "PAIDONCE_PROVIDER_KEY_WINDOW: must be a duration, such as 23h",
-		"LookupSpan": "PAIDONCE_LOOKUP_SPAN: must be a duration, such as 2m",
+		"LookupSpan": "PAIDONCE_LOOKUP_SPAN: must be a duration, such as 2m", "EventTTL": "PAIDONCE_EVENT_TTL: must be a duration, such as 720h",
+		"AllowPrivate": "PAIDONCE_WEBHOOK_ALLOW_PRIVATE: must be true or false",
 	}
 	var all env.AggregateError
 	if !errors.As(err, &all) {
@@ -174,6 +179,7 @@ func (c *config) checkTimes(bad reporter) {
 	positive("PAIDONCE_STALE_AFTER", c.StaleAfter)
 	positive("PAIDONCE_KEY_TTL", c.KeyTTL)
 	positive("PAIDONCE_PROVIDER_KEY_WINDOW", c.ProviderKeyWindow)
+	positive("PAIDONCE_EVENT_TTL", c.EventTTL)
 	if c.LookupSpan < 0 {
 		bad("PAIDONCE_LOOKUP_SPAN", "must not be negative")
 	}

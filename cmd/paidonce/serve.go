@@ -117,6 +117,7 @@ func (a *app) startWorkers(ctx context.Context) (stop func()) {
 			recovery.Work(ctx, a.engine, reconcileEvery, a.log, a.metrics.Passed)
 		},
 		"inbox": func() { a.inbox.Work(ctx) },
+		"relay": func() { a.relay.Work(ctx) },
 		"sweep": func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
 	} {
 		if slices.Contains(a.cfg.workers, name) {

@@ -117,6 +117,7 @@ func message(target string) outbox.Message {
 
 // TestBodies: endless and dripping answers are left, and their status counts; an answer that never begins does not.
 func TestBodies(t *testing.T) {
+	over := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		write := func(s string) error {
 			_, err := w.Write([]byte(s))
@@ -135,11 +136,12 @@ func TestBodies(t *testing.T) {
 			w.Header().Set("X-Long", strings.Repeat("x", 1<<16))
 			w.WriteHeader(http.StatusOK)
 		default:
-			<-r.Context().Done()
+			<-over
 		}
 	}))
 	defer server.Close()
 	defer server.CloseClientConnections()
+	defer close(over)
 	s := New(Config{Guard: Guard{AllowPrivate: true}, Timeout: 300 * time.Millisecond})
 	for path, c := range map[string]struct {
 		status, atMost int

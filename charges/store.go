@@ -13,6 +13,7 @@ import (
 // Store writes and reads charges. Its two committers share transactions among whoever commits at the same moment. Safe for concurrent use.
 type Store struct {
 	pool    db.Pool
+	hot     db.DBTX // what the committers commit on
 	queries *db.Queries
 	keyTTL  time.Duration
 	claims  db.Committer[claimRow, time.Time]
@@ -25,7 +26,7 @@ const claimsMax = 1024
 
 // NewStore returns a store that keeps finished keys for keyTTL.
 func NewStore(pool db.Pool, keyTTL time.Duration) *Store {
-	s := &Store{pool: pool, queries: db.New(), keyTTL: keyTTL}
+	s := &Store{pool: pool, hot: pool, queries: db.New(), keyTTL: keyTTL}
 	s.claims.Write, s.claims.ID = s.writeClaims, func(r claimRow) string { return r.op.ID }
 	s.claims.QueueMax = claimsMax
 	s.settles.Write, s.settles.ID = s.writeSettles, func(r settleRow) string { return r.fence.OperationID }
@@ -36,6 +37,9 @@ func NewStore(pool db.Pool, keyTTL time.Duration) *Store {
 func (s *Store) CommitStats() (claims, settles db.CommitterStats) {
 	return s.claims.Stats(), s.settles.Stats()
 }
+
+// CommitOn lets the two commits of a charge use connections of their own. Call it before the store is used.
+func (s *Store) CommitOn(hot db.DBTX) { s.hot = hot }
 
 // claimRow is one row of commit 1.
 type claimRow struct {
@@ -119,7 +123,7 @@ func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]ti
 		p.Suffixes = append(p.Suffixes, r.request.StatementDescriptorSuffix)
 		p.Livemodes = append(p.Livemodes, r.request.Livemode)
 	}
-	won, err := s.queries.ChargeClaim(ctx, s.pool, p)
+	won, err := s.queries.ChargeClaim(ctx, s.hot, p)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +214,7 @@ func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]
 		p.LogActors = append(p.LogActors, r.log.Actor)
 		p.LogDetails = append(p.LogDetails, r.log.Detail)
 	}
-	ids, err := s.queries.ChargeSettle(ctx, s.pool, p)
+	ids, err := s.queries.ChargeSettle(ctx, s.hot, p)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func watchPool(counter, gauge register, pool *pgxpool.Pool) {
 	} {
 		gauge(connections, states, prometheus.Labels{"state": state}, func() float64 { return float64(read(pool.Stat())) })
 	}
-	gauge("paidonce_db_pool_max_connections", "PAIDONCE_DB_MAX_CONNS.", nil, func() float64 { return float64(pool.Stat().MaxConns()) })
+	gauge("paidonce_db_pool_max_connections", "PAIDONCE_DB_MAX_CONNS less the two that the commits of charges have to themselves.", nil, func() float64 { return float64(pool.Stat().MaxConns()) })
 	count := func(name, help string, read func(*pgxpool.Stat) int64) {
 		counter(name, help, nil, func() float64 { return float64(read(pool.Stat())) })
 	}

@@ -235,7 +235,7 @@ func (q *Queries) InboxStore(ctx context.Context, db DBTX, arg InboxStoreParams)
 const inboxTake = `-- name: InboxTake :many
 UPDATE provider_events e SET next_run_at = clock_timestamp() + $1::interval, attempts = e.attempts + 1
 WHERE e.id IN (
-    SELECT d.id FROM provider_events d WHERE d.next_run_at <= (SELECT clock_timestamp()) ORDER BY d.next_run_at LIMIT $2::integer FOR UPDATE SKIP LOCKED
+    SELECT d.id FROM provider_events d WHERE d.next_run_at <= (SELECT clock_timestamp()) AND d.id > '' AND d.type > '' ORDER BY d.next_run_at LIMIT $2::integer FOR UPDATE SKIP LOCKED
 )
 RETURNING id, type, object_id, livemode, payload, received_at, processed_at, result, attempts, next_run_at, last_error, parked_at
 `
@@ -245,7 +245,7 @@ type InboxTakeParams struct {
 	Most  int32
 }
 
-// Takes due events, the longest due first; moving them into the future is the lease.
+// Takes due events, the longest due first; moving them into the future is the lease. Id and type are never empty: as in KeyLeaseDue.
 func (q *Queries) InboxTake(ctx context.Context, db DBTX, arg InboxTakeParams) ([]ProviderEvent, error) {
 	rows, err := db.Query(ctx, inboxTake, arg.Lease, arg.Most)
 	if err != nil {

@@ -232,14 +232,14 @@ WITH ownerless AS (
     ORDER BY d.next_run_at
     LIMIT $5::integer - (SELECT count(o.key) FROM ownerless o)
     FOR UPDATE SKIP LOCKED
-), due AS (
+), due AS MATERIALIZED (
     SELECT o.account_id, o.key, o.reached, o.locked_at FROM ownerless o UNION ALL SELECT w.account_id, w.key, w.reached, w.locked_at FROM waiting w
 ), leased AS (
     UPDATE idempotency_keys k SET
         lease_token = $6::text, locked_at = clock_timestamp(), attempts = k.attempts + 1,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     FROM due
-    WHERE k.account_id = due.account_id AND k.key = due.key
+    WHERE k.account_id = due.account_id AND k.key = due.key AND due.account_id > '' AND due.key > ''
     RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, due.reached, due.locked_at AS was_locked_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
@@ -292,7 +292,8 @@ type KeyLeaseDueRow struct {
 // skipped; rows that were driven since @pass_start are left for the next pass, so that a pass ends.
 // Whose time is not set comes first: their owners are gone. The two halves stand apart so that each is a range of the index, in its order: one
 // condition on both would read and sort all that is unfinished, for every lease. (SELECT clock_timestamp()) is one moment, which an index can be
-// asked for; a bare clock_timestamp() would be a new one at each row.
+// asked for; a bare clock_timestamp() would be a new one at each row. That account and key are not empty is always so; it makes the planner expect
+// one row, for which it does not read a whole table that it believes to be small: a plan outlives that belief.
 func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParams) ([]KeyLeaseDueRow, error) {
 	rows, err := db.Query(ctx, keyLeaseDue,
 		arg.KeyWindow,
@@ -649,6 +650,7 @@ DELETE FROM idempotency_keys k
 WHERE (k.account_id, k.key) IN (
         SELECT d.account_id, d.key FROM idempotency_keys d
         WHERE d.expires_at <= (SELECT clock_timestamp()) AND d.status <> 'in_progress'
+            AND d.account_id > '' AND d.key > ''
         ORDER BY d.expires_at
         LIMIT $1::integer
         FOR UPDATE SKIP LOCKED
@@ -658,7 +660,8 @@ WHERE (k.account_id, k.key) IN (
 
 // Forgets up to @most keys whose time is over, the oldest first. Rows that somebody works on are skipped, and the condition stands
 // outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry. (SELECT clock_timestamp()) ends the walk over the
-// index at what expires next; a bare clock_timestamp() is no bound of an index, and would have every sweep read all that is kept.
+// index at what expires next; a bare clock_timestamp() is no bound of an index, and would have every sweep read all that is kept. That account and key
+// are not empty is always so, and makes the planner expect few rows, as in KeyLeaseDue.
 func (q *Queries) KeySweep(ctx context.Context, db DBTX, most int32) (int64, error) {
 	result, err := db.Exec(ctx, keySweep, most)
 	if err != nil {

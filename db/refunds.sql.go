@@ -28,22 +28,22 @@ func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *s
 
 const chargeCapture = `-- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = $1
-WHERE account_id = $2 AND id = $3 AND capture_operation_id = $4::text AND NOT captured
+WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND NOT captured
 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at
 `
 
 type ChargeCaptureParams struct {
 	AmountCaptured int64
-	AccountID      string
 	ID             string
+	AccountID      string
 	OperationID    string
 }
 
 func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureParams) (Charge, error) {
 	row := db.QueryRow(ctx, chargeCapture,
 		arg.AmountCaptured,
-		arg.AccountID,
 		arg.ID,
+		arg.AccountID,
 		arg.OperationID,
 	)
 	var i Charge
@@ -135,18 +135,18 @@ func (q *Queries) ChargeGiveBack(ctx context.Context, db DBTX, arg ChargeGiveBac
 
 const chargeLock = `-- name: ChargeLock :one
 
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE account_id = $1 AND id = $2 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
 `
 
 type ChargeLockParams struct {
-	AccountID string
 	ID        string
+	AccountID string
 }
 
 // Captures and refunds of charges. They are rare beside charges, so their commits are transactions of several plain statements; in each the key comes
 // first and the charge second, so that two of them never wait for each other in a circle.
 func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams) (Charge, error) {
-	row := db.QueryRow(ctx, chargeLock, arg.AccountID, arg.ID)
+	row := db.QueryRow(ctx, chargeLock, arg.ID, arg.AccountID)
 	var i Charge
 	err := row.Scan(
 		&i.ID,
@@ -225,18 +225,18 @@ func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationI
 
 const chargeReleaseCapture = `-- name: ChargeReleaseCapture :execrows
 UPDATE charges SET capture_operation_id = NULL
-WHERE account_id = $1 AND id = $2 AND capture_operation_id = $3::text AND NOT captured
+WHERE id = $1 AND (account_id = $2) IS TRUE AND capture_operation_id = $3::text AND NOT captured
 `
 
 type ChargeReleaseCaptureParams struct {
-	AccountID   string
 	ID          string
+	AccountID   string
 	OperationID string
 }
 
 // The provider definitely refused: the charge may be captured by another operation.
 func (q *Queries) ChargeReleaseCapture(ctx context.Context, db DBTX, arg ChargeReleaseCaptureParams) (int64, error) {
-	result, err := db.Exec(ctx, chargeReleaseCapture, arg.AccountID, arg.ID, arg.OperationID)
+	result, err := db.Exec(ctx, chargeReleaseCapture, arg.ID, arg.AccountID, arg.OperationID)
 	if err != nil {
 		return 0, err
 	}
@@ -245,17 +245,17 @@ func (q *Queries) ChargeReleaseCapture(ctx context.Context, db DBTX, arg ChargeR
 
 const chargeReserveCapture = `-- name: ChargeReserveCapture :execrows
 UPDATE charges SET capture_operation_id = $1::text
-WHERE account_id = $2 AND id = $3 AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded'
+WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded'
 `
 
 type ChargeReserveCaptureParams struct {
 	OperationID string
-	AccountID   string
 	ID          string
+	AccountID   string
 }
 
 func (q *Queries) ChargeReserveCapture(ctx context.Context, db DBTX, arg ChargeReserveCaptureParams) (int64, error) {
-	result, err := db.Exec(ctx, chargeReserveCapture, arg.OperationID, arg.AccountID, arg.ID)
+	result, err := db.Exec(ctx, chargeReserveCapture, arg.OperationID, arg.ID, arg.AccountID)
 	if err != nil {
 		return 0, err
 	}
@@ -264,18 +264,18 @@ func (q *Queries) ChargeReserveCapture(ctx context.Context, db DBTX, arg ChargeR
 
 const chargeReserveRefund = `-- name: ChargeReserveRefund :execrows
 UPDATE charges SET amount_refund_pending = amount_refund_pending + $1::bigint
-WHERE account_id = $2 AND id = $3
+WHERE id = $2 AND (account_id = $3) IS TRUE
 `
 
 type ChargeReserveRefundParams struct {
 	Amount    int64
-	AccountID string
 	ID        string
+	AccountID string
 }
 
 // The CHECK on the table holds whatever this statement or its caller may get wrong.
 func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeReserveRefundParams) (int64, error) {
-	result, err := db.Exec(ctx, chargeReserveRefund, arg.Amount, arg.AccountID, arg.ID)
+	result, err := db.Exec(ctx, chargeReserveRefund, arg.Amount, arg.ID, arg.AccountID)
 	if err != nil {
 		return 0, err
 	}
@@ -284,15 +284,15 @@ func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeRe
 
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one
 UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
-WHERE account_id = $3 AND id = $4
+WHERE id = $3 AND (account_id = $4) IS TRUE
 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at
 `
 
 type ChargeSettleRefundParams struct {
 	Amount    int64
 	Refunded  int64
-	AccountID string
 	ID        string
+	AccountID string
 }
 
 // Moves a reserved amount to what was refunded (@refunded), or gives it back.
@@ -300,8 +300,8 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 	row := db.QueryRow(ctx, chargeSettleRefund,
 		arg.Amount,
 		arg.Refunded,
-		arg.AccountID,
 		arg.ID,
+		arg.AccountID,
 	)
 	var i Charge
 	err := row.Scan(
@@ -413,16 +413,16 @@ func (q *Queries) RefundCreate(ctx context.Context, db DBTX, arg RefundCreatePar
 }
 
 const refundGet = `-- name: RefundGet :one
-SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at FROM refunds WHERE account_id = $1 AND id = $2
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at FROM refunds WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type RefundGetParams struct {
-	AccountID string
 	ID        string
+	AccountID string
 }
 
 func (q *Queries) RefundGet(ctx context.Context, db DBTX, arg RefundGetParams) (Refund, error) {
-	row := db.QueryRow(ctx, refundGet, arg.AccountID, arg.ID)
+	row := db.QueryRow(ctx, refundGet, arg.ID, arg.AccountID)
 	var i Refund
 	err := row.Scan(
 		&i.ID,

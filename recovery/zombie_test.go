@@ -31,7 +31,7 @@ const (
 	guardToken  = "AND k.lease_token = x.lease_token"
 	guardPoint  = "AND k.recovery_point = x.recovery_point"
 	guardStatus = "AND k.finished_at IS NULL"
-	guardCharge = "AND c.status = 'pending' AND c.provider_id IS NULL"
+	guardCharge = "AND c.status = 'pending' AND coalesce(c.provider_id, '') = ''"
 )
 
 var settleGuards = []string{guardToken, guardPoint, guardStatus, guardCharge}

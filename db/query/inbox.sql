@@ -11,10 +11,10 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: InboxTake :many
--- Takes due events, the longest due first; moving them into the future is the lease.
+-- Takes due events, the longest due first; moving them into the future is the lease. Id and type are never empty: as in KeyLeaseDue.
 UPDATE provider_events e SET next_run_at = clock_timestamp() + @lease::interval, attempts = e.attempts + 1
 WHERE e.id IN (
-    SELECT d.id FROM provider_events d WHERE d.next_run_at <= (SELECT clock_timestamp()) ORDER BY d.next_run_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
+    SELECT d.id FROM provider_events d WHERE d.next_run_at <= (SELECT clock_timestamp()) AND d.id > '' AND d.type > '' ORDER BY d.next_run_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
 )
 RETURNING *;
 

@@ -43,7 +43,8 @@ FROM taken;
 -- skipped; rows that were driven since @pass_start are left for the next pass, so that a pass ends.
 -- Whose time is not set comes first: their owners are gone. The two halves stand apart so that each is a range of the index, in its order: one
 -- condition on both would read and sort all that is unfinished, for every lease. (SELECT clock_timestamp()) is one moment, which an index can be
--- asked for; a bare clock_timestamp() would be a new one at each row.
+-- asked for; a bare clock_timestamp() would be a new one at each row. That account and key are not empty is always so; it makes the planner expect
+-- one row, for which it does not read a whole table that it believes to be small: a plan outlives that belief.
 WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.next_run_at IS NULL AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
@@ -58,14 +59,14 @@ WITH ownerless AS (
     ORDER BY d.next_run_at
     LIMIT sqlc.arg(most)::integer - (SELECT count(o.key) FROM ownerless o)
     FOR UPDATE SKIP LOCKED
-), due AS (
+), due AS MATERIALIZED (
     SELECT o.account_id, o.key, o.reached, o.locked_at FROM ownerless o UNION ALL SELECT w.account_id, w.key, w.reached, w.locked_at FROM waiting w
 ), leased AS (
     UPDATE idempotency_keys k SET
         lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     FROM due
-    WHERE k.account_id = due.account_id AND k.key = due.key
+    WHERE k.account_id = due.account_id AND k.key = due.key AND due.account_id > '' AND due.key > ''
     RETURNING k.*, due.reached, due.locked_at AS was_locked_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
@@ -150,11 +151,13 @@ WHERE account_id = @account_id AND key = @key AND operation_id = @operation_id
 -- name: KeySweep :execrows
 -- Forgets up to @most keys whose time is over, the oldest first. Rows that somebody works on are skipped, and the condition stands
 -- outside as well: a row that was taken anew meanwhile stays. Unfinished rows have no expiry. (SELECT clock_timestamp()) ends the walk over the
--- index at what expires next; a bare clock_timestamp() is no bound of an index, and would have every sweep read all that is kept.
+-- index at what expires next; a bare clock_timestamp() is no bound of an index, and would have every sweep read all that is kept. That account and key
+-- are not empty is always so, and makes the planner expect few rows, as in KeyLeaseDue.
 DELETE FROM idempotency_keys k
 WHERE (k.account_id, k.key) IN (
         SELECT d.account_id, d.key FROM idempotency_keys d
         WHERE d.expires_at <= (SELECT clock_timestamp()) AND d.status <> 'in_progress'
+            AND d.account_id > '' AND d.key > ''
         ORDER BY d.expires_at
         LIMIT @most::integer
         FOR UPDATE SKIP LOCKED

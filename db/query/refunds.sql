@@ -2,26 +2,26 @@
 -- first and the charge second, so that two of them never wait for each other in a circle.
 
 -- name: ChargeLock :one
-SELECT * FROM charges WHERE account_id = @account_id AND id = @id FOR UPDATE;
+SELECT * FROM charges WHERE id = @id AND (account_id = @account_id) IS TRUE FOR UPDATE;
 
 -- name: ChargeReserveCapture :execrows
 UPDATE charges SET capture_operation_id = @operation_id::text
-WHERE account_id = @account_id AND id = @id AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded';
+WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded';
 
 -- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = @amount_captured
-WHERE account_id = @account_id AND id = @id AND capture_operation_id = @operation_id::text AND NOT captured
+WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id = @operation_id::text AND NOT captured
 RETURNING *;
 
 -- name: ChargeReleaseCapture :execrows
 -- The provider definitely refused: the charge may be captured by another operation.
 UPDATE charges SET capture_operation_id = NULL
-WHERE account_id = @account_id AND id = @id AND capture_operation_id = @operation_id::text AND NOT captured;
+WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id = @operation_id::text AND NOT captured;
 
 -- name: ChargeReserveRefund :execrows
 -- The CHECK on the table holds whatever this statement or its caller may get wrong.
 UPDATE charges SET amount_refund_pending = amount_refund_pending + @amount::bigint
-WHERE account_id = @account_id AND id = @id;
+WHERE id = @id AND (account_id = @account_id) IS TRUE;
 
 -- name: RefundCreate :one
 INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, reason, metadata)
@@ -31,7 +31,7 @@ RETURNING created_at;
 -- name: ChargeSettleRefund :one
 -- Moves a reserved amount to what was refunded (@refunded), or gives it back.
 UPDATE charges SET amount_refund_pending = amount_refund_pending - @amount::bigint, amount_refunded = amount_refunded + @refunded::bigint
-WHERE account_id = @account_id AND id = @id
+WHERE id = @id AND (account_id = @account_id) IS TRUE
 RETURNING *;
 
 -- name: RefundSettle :execrows
@@ -40,7 +40,7 @@ UPDATE refunds SET status = @status, provider_id = sqlc.narg(provider_id), failu
 WHERE id = @id AND operation_id = @operation_id AND status = 'pending' AND provider_id IS NULL;
 
 -- name: RefundGet :one
-SELECT * FROM refunds WHERE account_id = @account_id AND id = @id;
+SELECT * FROM refunds WHERE id = @id AND (account_id = @account_id) IS TRUE;
 
 -- name: RefundList :many
 -- A page, newest first, from the top or from just after a cursor.

@@ -1,0 +1,178 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"paidonce/db"
+	"paidonce/internal/dbtest"
+)
+
+// overhearing notes a statement instead of executing it.
+type overhearing struct {
+	sql  string
+	args int
+}
+
+var errOverheard = errors.New("noted, not executed")
+
+func (o *overhearing) note(sql string, args []any) error {
+	o.sql, o.args = sql, len(args)
+	return errOverheard
+}
+
+func (o *overhearing) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return pgconn.CommandTag{}, o.note(sql, args)
+}
+
+func (o *overhearing) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return nil, o.note(sql, args)
+}
+
+func (o *overhearing) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+	return overheardRow{o.note(sql, args)}
+}
+
+type overheardRow struct{ err error }
+
+func (r overheardRow) Scan(...any) error { return r.err }
+
+// hot are the statements that run for every charge or whose cost must not grow with what is kept, and the indexes that are meant for them.
+func hot(q *db.Queries) map[string]struct {
+	call    func(context.Context, db.DBTX) error
+	indexes []string
+} {
+	type statement = struct {
+		call    func(context.Context, db.DBTX) error
+		indexes []string
+	}
+	many := func(_ any, err error) error { return err }
+	const key, operation, unfinished, expiry = "idempotency_keys_(pkey|operation)", "idempotency_keys_operation", "idempotency_keys_unfinished", "idempotency_keys_expiry"
+	return map[string]statement{
+		"ChargeClaim": {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeClaim(ctx, t, db.ChargeClaimParams{})) }, nil},
+		"ChargeSettle": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ChargeSettle(ctx, t, db.ChargeSettleParams{}))
+		}, []string{key, "charges_pkey"}},
+		"KeyRead":     {func(ctx context.Context, t db.DBTX) error { return many(q.KeyRead(ctx, t, db.KeyReadParams{})) }, []string{key}},
+		"KeyTakeOver": {func(ctx context.Context, t db.DBTX) error { return many(q.KeyTakeOver(ctx, t, db.KeyTakeOverParams{})) }, []string{key}},
+		"KeyRelease":  {func(ctx context.Context, t db.DBTX) error { return many(q.KeyRelease(ctx, t, db.KeyReleaseParams{})) }, []string{key}},
+		"KeyPark":     {func(ctx context.Context, t db.DBTX) error { return many(q.KeyPark(ctx, t, db.KeyParkParams{})) }, []string{key}},
+		"KeyFinish":   {func(ctx context.Context, t db.DBTX) error { return many(q.KeyFinish(ctx, t, db.KeyFinishParams{})) }, []string{key}},
+		"KeyAdvance":  {func(ctx context.Context, t db.DBTX) error { return many(q.KeyAdvance(ctx, t, db.KeyAdvanceParams{})) }, []string{key}},
+		"KeyAdvanced": {func(ctx context.Context, t db.DBTX) error { return many(q.KeyAdvanced(ctx, t, db.KeyAdvancedParams{})) }, []string{key}},
+		"KeyForget":   {func(ctx context.Context, t db.DBTX) error { return many(q.KeyForget(ctx, t, db.KeyForgetParams{})) }, []string{key}},
+		"KeyLeaseDue": {func(ctx context.Context, t db.DBTX) error { return many(q.KeyLeaseDue(ctx, t, db.KeyLeaseDueParams{})) }, []string{key, unfinished}},
+		"KeyLeasedDue": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.KeyLeasedDue(ctx, t, db.KeyLeasedDueParams{}))
+		}, []string{unfinished}},
+		"KeySweep":     {func(ctx context.Context, t db.DBTX) error { return many(q.KeySweep(ctx, t, 1000)) }, []string{expiry}},
+		"OperationKey": {func(ctx context.Context, t db.DBTX) error { return many(q.OperationKey(ctx, t, "")) }, []string{operation}},
+		"ChargeGet":    {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeGet(ctx, t, db.ChargeGetParams{})) }, []string{"charges_pkey"}},
+		"ChargeList":   {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeList(ctx, t, db.ChargeListParams{})) }, []string{"charges_newest"}},
+		"ChargeLock":   {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeLock(ctx, t, db.ChargeLockParams{})) }, []string{"charges_pkey"}},
+		"ChargeCapture": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ChargeCapture(ctx, t, db.ChargeCaptureParams{}))
+		}, []string{"charges_pkey"}},
+		"RefundSettle": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.RefundSettle(ctx, t, db.RefundSettleParams{}))
+		}, []string{"refunds_(pkey|operation)"}},
+		"ChargeTakeAwaiting": {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeTakeAwaiting(ctx, t, 10)) }, []string{"charges_awaiting"}},
+		"InboxTake":          {func(ctx context.Context, t db.DBTX) error { return many(q.InboxTake(ctx, t, db.InboxTakeParams{})) }, []string{"provider_events_due"}},
+	}
+}
+
+// asked are arguments with which a statement is planned once there are statistics: a plan that knows neither limit nor filters expects a tenth of all rows
+// then, and PostgreSQL keeps to plans for what is asked for, which cost less.
+var asked = map[string]string{
+	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100", "ChargeList": "'a', NULL, NULL, NULL, NULL, NULL, NULL, 10",
+}
+
+// fullRead finds what must not be in a plan: a walk over a whole table that grows, or over a whole partial index.
+func fullRead(plan []string) string {
+	index := regexp.MustCompile(`Scan using (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)|Bitmap Index Scan on (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)`)
+	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|operation_log)\b`)
+	for i, line := range plan {
+		switch {
+		case table.MatchString(line):
+			return line
+		case index.MatchString(line) && (i+1 == len(plan) || !strings.Contains(plan[i+1], "Index Cond")):
+			return line
+		}
+	}
+	return ""
+}
+
+// Plans live as long as connections: what was prepared on the day of the installation, when every table was empty, still runs when there are years of
+// rows and nobody has analysed them. So each hot statement has its index then, as later.
+func TestHotStatementsKeepToTheirIndexes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, dbtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v", sql[:min(len(sql), 200)], err)
+		}
+	}
+	statements := hot(db.New())
+	prepare := func(as string) {
+		for name, s := range statements {
+			var o overhearing
+			if err := s.call(ctx, &o); !errors.Is(err, errOverheard) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			exec(fmt.Sprintf("PREPARE %s_%s AS %s", name, as, o.sql))
+			args, mode := "NULL"+strings.Repeat(", NULL", o.args-1), "generic"
+			if as == "analysed" && asked[name] != "" {
+				args, mode = asked[name], "custom"
+			}
+			exec("SET plan_cache_mode = force_" + mode + "_plan")
+			rows, err := conn.Query(ctx, fmt.Sprintf("EXPLAIN EXECUTE %s_%s(%s)", name, as, args), pgx.QueryExecModeSimpleProtocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			text := strings.Join(plan, "\n")
+			if bad := fullRead(plan); bad != "" {
+				t.Errorf("%s, %s: it reads all of something:%s\n%s", name, as, bad, text)
+			}
+			for _, index := range s.indexes {
+				if !regexp.MustCompile(index).MatchString(text) {
+					t.Errorf("%s, %s: it does not use %s:\n%s", name, as, index, text)
+				}
+			}
+		}
+	}
+	prepare("empty") // the plan that is made now is the one that stays
+	if testing.Short() {
+		return
+	}
+	const columns = `account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, resource_id, recovery_point`
+	const same = `'charge.create', 1, decode(repeat('00', 32), 'hex'), 'r', '{}'`
+	exec(`INSERT INTO idempotency_keys (` + columns + `, status, response_code, response_headers, response_body, finished_at, expires_at)
+		SELECT 'a', 'f' || n, 'f' || n, ` + same + `, 'c' || n, 'finished', 'completed', 201, '{}', '{}', now(), now() + n * interval '1 second'
+		FROM generate_series(1, 200000) n`)
+	exec(`INSERT INTO idempotency_keys (` + columns + `, next_run_at) SELECT 'a', 'u' || n, 'u' || n, ` + same + `, 'd' || n, 'started', CASE WHEN n % 2 = 0 THEN now() END
+		FROM generate_series(1, 5000) n`)
+	exec(`INSERT INTO charges (id, account_id, operation_id, amount, currency, capture, livemode) SELECT resource_id, 'a', operation_id, 1, 'usd', true, false FROM idempotency_keys`)
+	exec(`INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency) SELECT 'r' || id, 'a', id, 'r' || operation_id, 1, 'usd' FROM charges LIMIT 5000`)
+	exec(`INSERT INTO provider_events (id, type, object_id, livemode, payload, processed_at, result, next_run_at)
+		SELECT 'e' || n, 'charge.succeeded', 'c', false, '{}', now(), 'done', NULL FROM generate_series(1, 50000) n`)
+	prepare("grown")
+	exec(`ANALYZE`)
+	prepare("analysed")
+}

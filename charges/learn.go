@@ -177,13 +177,18 @@ func forwardCharge(row *db.Charge, got *provider.Charge) {
 // writeChange writes what changed, with one event for each change.
 func (l *Learner) writeChange(ctx context.Context, tx db.DBTX, n News, was, now db.Charge, mark Mark) error {
 	var events []string
-	for kind, changed := range map[string]bool{
-		"charge." + now.Status: now.Status != was.Status, "charge.captured": now.Captured && !was.Captured && was.Status == now.Status,
-		"charge.refunded":        now.AmountRefunded > was.AmountRefunded,
-		"charge.dispute.created": now.Disputed && !was.Disputed, "charge.dispute.closed": !now.Disputed && was.Disputed,
+	for _, e := range []struct {
+		kind    string
+		changed bool
+	}{ // in the order in which they can have come true: it is that of their sequence
+		{"charge." + now.Status, now.Status != was.Status},
+		{"charge.captured", now.Captured && !was.Captured && was.Status == now.Status},
+		{"charge.refunded", now.AmountRefunded > was.AmountRefunded},
+		{"charge.dispute.created", now.Disputed && !was.Disputed},
+		{"charge.dispute.closed", !now.Disputed && was.Disputed},
 	} {
-		if changed {
-			events = append(events, kind)
+		if e.changed {
+			events = append(events, e.kind)
 		}
 	}
 	result := "nothing new"
@@ -214,10 +219,14 @@ func (l *Learner) writeChange(ctx context.Context, tx db.DBTX, n News, was, now 
 
 // tell writes an event that news made true: one of a type for each piece of news.
 func (l *Learner) tell(ctx context.Context, tx db.DBTX, n News, account, kind, objectID string, object any, livemode bool) error {
+	sequence, err := l.store.countEvent(ctx, tx, object, objectID)
+	if err != nil {
+		return err
+	}
 	id := db.NewID("evt")
 	return l.store.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
 		EventID: id, AccountID: account, Type: kind, OperationID: n.ID, ObjectID: objectID,
-		Payload: renderEvent(id, kind, time.Now(), object, livemode), //tidy:clock shown to people, nothing is decided by it
+		Payload: renderEvent(id, kind, time.Now(), object, livemode, sequence), //tidy:clock shown to people, nothing is decided by it
 	})
 }
 

@@ -208,6 +208,6 @@ func (c creation) commit(op idemkeys.Operation, status idemkeys.Status, a idemke
 	charge.intentID = c.intentID
 	return idemkeys.Commit{Next: idemkeys.Finished, Status: status, Answer: &a, Write: settlement{
 		store: c.store, charge: charge,
-		eventID: id, eventType: eventType, eventPayload: renderEvent(id, eventType, op.Now(), charge, charge.Livemode),
+		eventID: id, eventType: eventType, eventPayload: renderEvent(id, eventType, op.Now(), charge, charge.Livemode, firstEvent),
 	}}
 }

@@ -140,15 +140,19 @@ type event struct {
 	Created    int64     `json:"created"`
 	Data       eventData `json:"data"`
 	Livemode   bool      `json:"livemode"`
+	Sequence   int32     `json:"sequence"` // of the events of one object, from 1 without gaps: what came first, whatever arrived first
 	Type       string    `json:"type"`
 }
+
+// firstEvent is the sequence of the event that tells how a charge was settled: nothing tells of it before.
+const firstEvent = 1
 
 type eventData struct {
 	Object any `json:"object"` // a Charge or a Refund
 }
 
-func renderEvent(id, kind string, at time.Time, object any, livemode bool) []byte {
+func renderEvent(id, kind string, at time.Time, object any, livemode bool, sequence int32) []byte {
 	return idemkeys.Render(event{
-		ID: id, Object: "event", APIVersion: eventAPIVersion, Created: at.Unix(), Data: eventData{object}, Livemode: livemode, Type: kind,
+		ID: id, Object: "event", APIVersion: eventAPIVersion, Created: at.Unix(), Data: eventData{object}, Livemode: livemode, Sequence: sequence, Type: kind,
 	})
 }

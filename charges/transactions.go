@@ -114,8 +114,20 @@ func (s *Store) finish(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit,
 
 // tell writes an event in the transaction that makes it true.
 func (s *Store) tell(ctx context.Context, tx db.DBTX, op idemkeys.Operation, kind, objectID string, object any, livemode bool) error {
+	sequence, err := s.countEvent(ctx, tx, object, objectID)
+	if err != nil {
+		return err
+	}
 	id := db.NewID("evt")
 	return s.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
-		EventID: id, AccountID: op.AccountID, Type: kind, OperationID: op.ID, ObjectID: objectID, Payload: renderEvent(id, kind, op.Now(), object, livemode),
+		EventID: id, AccountID: op.AccountID, Type: kind, OperationID: op.ID, ObjectID: objectID, Payload: renderEvent(id, kind, op.Now(), object, livemode, sequence),
 	})
+}
+
+// countEvent returns the sequence of an object's next event. The object's row is locked or written by this transaction already.
+func (s *Store) countEvent(ctx context.Context, tx db.DBTX, object any, objectID string) (int32, error) {
+	if _, ok := object.(Refund); ok {
+		return s.queries.RefundCountEvent(ctx, tx, objectID)
+	}
+	return s.queries.ChargeCountEvent(ctx, tx, objectID)
 }

@@ -116,7 +116,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type ChargeGetParams struct {
@@ -158,12 +158,13 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.IntentID,
 		&i.NextAction,
 		&i.AwaitsAt,
+		&i.Events,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -234,6 +235,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.IntentID,
 			&i.NextAction,
 			&i.AwaitsAt,
+			&i.Events,
 		); err != nil {
 			return nil, err
 		}
@@ -246,7 +248,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -317,6 +319,7 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.IntentID,
 			&i.NextAction,
 			&i.AwaitsAt,
+			&i.Events,
 		); err != nil {
 			return nil, err
 		}
@@ -370,7 +373,7 @@ WITH x AS (
         status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
         failure_code = NULLIF(x.failure_code, ''), failure_message = NULLIF(x.failure_message, ''),
         outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp(),
-        intent_id = NULLIF(x.intent_id, ''), next_action = NULLIF(x.next_action, '')::jsonb,
+        intent_id = NULLIF(x.intent_id, ''), events = 1, next_action = NULLIF(x.next_action, '')::jsonb,
         awaits_at = CASE WHEN x.status = 'pending' AND x.intent_id <> '' THEN clock_timestamp() + interval '1 minute' END
     FROM x JOIN won ON won.operation_id = x.operation_id
     WHERE c.id = x.charge_id
@@ -560,7 +563,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -617,6 +620,7 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.IntentID,
 			&i.Charge.NextAction,
 			&i.Charge.AwaitsAt,
+			&i.Charge.Events,
 			&i.Running,
 		); err != nil {
 			return nil, err

@@ -94,6 +94,8 @@ type Charge struct {
 	NextAction []byte
 	// When the provider is next asked how a charge ended that waits for its payer; NULL for all others. News of the provider usually comes first.
 	AwaitsAt *time.Time
+	// How many events have told of it; each carries its number, so that consumers can tell their order.
+	Events int32
 }
 
 // Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.
@@ -320,6 +322,8 @@ type Refund struct {
 	CreatedAt time.Time
 	// When its outcome was written.
 	SettledAt *time.Time
+	// How many events have told of it; each carries its number, so that consumers can tell their order.
+	Events int32
 }
 
 // Where accounts want their events sent.

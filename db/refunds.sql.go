@@ -29,7 +29,7 @@ func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *s
 const chargeCapture = `-- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = $1
 WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND NOT captured
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events
 `
 
 type ChargeCaptureParams struct {
@@ -77,6 +77,7 @@ func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureP
 		&i.IntentID,
 		&i.NextAction,
 		&i.AwaitsAt,
+		&i.Events,
 	)
 	return i, err
 }
@@ -118,6 +119,18 @@ func (q *Queries) ChargeChange(ctx context.Context, db DBTX, arg ChargeChangePar
 	return err
 }
 
+const chargeCountEvent = `-- name: ChargeCountEvent :one
+UPDATE charges SET events = events + 1 WHERE id = $1 RETURNING events
+`
+
+// The number of the next event of a charge; its row is written in this transaction anyway.
+func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int32, error) {
+	row := db.QueryRow(ctx, chargeCountEvent, id)
+	var events int32
+	err := row.Scan(&events)
+	return events, err
+}
+
 const chargeGiveBack = `-- name: ChargeGiveBack :exec
 UPDATE charges SET amount_refunded = amount_refunded - $1::bigint WHERE id = $2
 `
@@ -135,7 +148,7 @@ func (q *Queries) ChargeGiveBack(ctx context.Context, db DBTX, arg ChargeGiveBac
 
 const chargeLock = `-- name: ChargeLock :one
 
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
 `
 
 type ChargeLockParams struct {
@@ -178,12 +191,13 @@ func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams)
 		&i.IntentID,
 		&i.NextAction,
 		&i.AwaitsAt,
+		&i.Events,
 	)
 	return i, err
 }
 
 const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at FROM charges WHERE operation_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE operation_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
@@ -219,6 +233,7 @@ func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationI
 		&i.IntentID,
 		&i.NextAction,
 		&i.AwaitsAt,
+		&i.Events,
 	)
 	return i, err
 }
@@ -285,7 +300,7 @@ func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeRe
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one
 UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
 WHERE id = $3 AND (account_id = $4) IS TRUE
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events
 `
 
 type ChargeSettleRefundParams struct {
@@ -334,6 +349,7 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 		&i.IntentID,
 		&i.NextAction,
 		&i.AwaitsAt,
+		&i.Events,
 	)
 	return i, err
 }
@@ -379,6 +395,17 @@ func (q *Queries) RefundChange(ctx context.Context, db DBTX, arg RefundChangePar
 	return err
 }
 
+const refundCountEvent = `-- name: RefundCountEvent :one
+UPDATE refunds SET events = events + 1 WHERE id = $1 RETURNING events
+`
+
+func (q *Queries) RefundCountEvent(ctx context.Context, db DBTX, id string) (int32, error) {
+	row := db.QueryRow(ctx, refundCountEvent, id)
+	var events int32
+	err := row.Scan(&events)
+	return events, err
+}
+
 const refundCreate = `-- name: RefundCreate :one
 INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, reason, metadata)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -413,7 +440,7 @@ func (q *Queries) RefundCreate(ctx context.Context, db DBTX, arg RefundCreatePar
 }
 
 const refundGet = `-- name: RefundGet :one
-SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at FROM refunds WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events FROM refunds WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type RefundGetParams struct {
@@ -439,12 +466,13 @@ func (q *Queries) RefundGet(ctx context.Context, db DBTX, arg RefundGetParams) (
 		&i.ProviderID,
 		&i.CreatedAt,
 		&i.SettledAt,
+		&i.Events,
 	)
 	return i, err
 }
 
 const refundList = `-- name: RefundList :many
-SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at FROM refunds r
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
 WHERE r.account_id = $1
     AND ($2::text IS NULL OR r.charge_id = $2::text)
     AND ($3::timestamptz IS NULL OR (r.created_at, r.id) < ($3::timestamptz, $4::text))
@@ -491,6 +519,7 @@ func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams)
 			&i.ProviderID,
 			&i.CreatedAt,
 			&i.SettledAt,
+			&i.Events,
 		); err != nil {
 			return nil, err
 		}
@@ -503,7 +532,7 @@ func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams)
 }
 
 const refundListBefore = `-- name: RefundListBefore :many
-SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at FROM refunds r
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
 WHERE r.account_id = $1
     AND ($2::text IS NULL OR r.charge_id = $2::text)
     AND (r.created_at, r.id) > ($3::timestamptz, $4::text)
@@ -550,6 +579,7 @@ func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListB
 			&i.ProviderID,
 			&i.CreatedAt,
 			&i.SettledAt,
+			&i.Events,
 		); err != nil {
 			return nil, err
 		}
@@ -562,7 +592,7 @@ func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListB
 }
 
 const refundLock = `-- name: RefundLock :one
-SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at FROM refunds WHERE id = $1 FOR UPDATE
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events FROM refunds WHERE id = $1 FOR UPDATE
 `
 
 func (q *Queries) RefundLock(ctx context.Context, db DBTX, id string) (Refund, error) {
@@ -583,6 +613,7 @@ func (q *Queries) RefundLock(ctx context.Context, db DBTX, id string) (Refund, e
 		&i.ProviderID,
 		&i.CreatedAt,
 		&i.SettledAt,
+		&i.Events,
 	)
 	return i, err
 }

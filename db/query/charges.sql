@@ -66,7 +66,7 @@ WITH x AS (
         status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
         failure_code = NULLIF(x.failure_code, ''), failure_message = NULLIF(x.failure_message, ''),
         outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp(),
-        intent_id = NULLIF(x.intent_id, ''), next_action = NULLIF(x.next_action, '')::jsonb,
+        intent_id = NULLIF(x.intent_id, ''), events = 1, next_action = NULLIF(x.next_action, '')::jsonb,
         awaits_at = CASE WHEN x.status = 'pending' AND x.intent_id <> '' THEN clock_timestamp() + interval '1 minute' END
     FROM x JOIN won ON won.operation_id = x.operation_id
     WHERE c.id = x.charge_id

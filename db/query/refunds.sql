@@ -64,6 +64,13 @@ LIMIT @most::integer;
 INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
 VALUES (@event_id, @account_id, @type, @operation_id, @object_id, @payload);
 
+-- name: ChargeCountEvent :one
+-- The number of the next event of a charge; its row is written in this transaction anyway.
+UPDATE charges SET events = events + 1 WHERE id = @id RETURNING events;
+
+-- name: RefundCountEvent :one
+UPDATE refunds SET events = events + 1 WHERE id = @id RETURNING events;
+
 -- name: ChargeOfOperationLock :one
 SELECT * FROM charges WHERE operation_id = @operation_id FOR UPDATE;
 

@@ -35,7 +35,7 @@ export class Operations {
 
   /** Begins the operation, or goes on with it when it was begun. */
   async run<T>(name: string, path: string, params: object): Promise<Result<T>> {
-    const fresh: Operation = { name, key: crypto.randomUUID(), method: 'POST', path, body: canonical(params), begun: Date.now() };
+    const fresh = newOperation(name, path, params);
     const kept = await this.#store.begin(fresh);
     if (kept.path !== path || kept.body !== fresh.body) {
       throw new OperationMismatchError(`The operation ${name} was begun with another request. Nothing was sent.`);
@@ -94,6 +94,11 @@ function learnt<T>({ status, requestId, body }: NonNullable<Operation['answer']>
   const headers = new Headers({ 'Request-Id': requestId, 'Idempotent-Replayed': 'true' });
   if (status >= 300) throw errorOf(status, headers, body);
   return { data: JSON.parse(body) as T, status, headers, requestId, replayed: true };
+}
+
+/** An operation to be kept by `begin` of a store, such as one within the transaction that makes your order; `resume` sends it later. */
+export function newOperation(name: string, path: string, params: object): Operation {
+  return { name, key: crypto.randomUUID(), method: 'POST', path, body: canonical(params), begun: Date.now() };
 }
 
 /** JSON with the members in one order, so that the same parameters are the same bytes however the caller wrote them. */

@@ -1,0 +1,169 @@
+// Package paidonce is a client of a Paidonce installation that keeps the client's half of its contract: a key is made once for each logical
+// operation and kept before the first attempt, and each attempt sends the bytes of the first, also after the program was killed.
+package paidonce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"paidonce/sdk/go/rest"
+)
+
+// What goes in and comes out, as openapi.yaml says.
+type (
+	Charge         = rest.Charge
+	ChargeParams   = rest.ChargeParams
+	CaptureParams  = rest.CaptureParams
+	Refund         = rest.Refund
+	RefundParams   = rest.RefundParams
+	IdempotencyKey = rest.IdempotencyKey
+	ChargeQuery    = rest.ListChargesParams
+	RefundQuery    = rest.ListRefundsParams
+)
+
+// Ptr returns a pointer to v, for optional parameters.
+func Ptr[T any](v T) *T { return &v }
+
+// Config says where the installation is and how patient to be.
+type Config struct {
+	BaseURL string // such as http://127.0.0.1:8080
+	APIKey  string
+	Store   Store // where operations are kept
+	// Deadline bounds a call with all its attempts; a minute when 0. A context may end it earlier.
+	Deadline time.Duration
+	// Attempt bounds one attempt; 30 seconds when 0.
+	Attempt time.Duration
+	// MaxAge is from when on an unfinished operation is not sent again; 23 hours when 0, below the server's retention of keys.
+	MaxAge time.Duration
+	HTTP   *http.Client // an own one when nil
+}
+
+// Client calls a Paidonce installation. Safe for concurrent use.
+type Client struct {
+	cfg  Config
+	base *url.URL
+	http *http.Client
+}
+
+// New returns a client.
+func New(cfg Config) (*Client, error) {
+	base, err := url.Parse(cfg.BaseURL)
+	if err != nil || base.Host == "" {
+		return nil, fmt.Errorf("paidonce: %q is not the URL of an installation", cfg.BaseURL)
+	}
+	if cfg.Store == nil || cfg.APIKey == "" {
+		return nil, errors.New("paidonce: a Store and an APIKey are required")
+	}
+	for limit, usual := range map[*time.Duration]time.Duration{&cfg.Deadline: time.Minute, &cfg.Attempt: 30 * time.Second, &cfg.MaxAge: 23 * time.Hour} {
+		if *limit == 0 {
+			*limit = usual
+		}
+	}
+	own := http.Client{}
+	if cfg.HTTP != nil {
+		own = *cfg.HTTP
+	}
+	// A redirect would carry the request and its API key to another place.
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{cfg: cfg, base: base, http: &own}, nil
+}
+
+// Result is an object and what the answer said besides.
+type Result[T any] struct {
+	Data      T
+	Status    int
+	RequestID string
+	Replayed  bool // whether the answer was stored by an earlier request: at the server, or here
+	Header    http.Header
+}
+
+// CreateCharge charges once for the operation's name, however often and from wherever it is called.
+func (c *Client) CreateCharge(ctx context.Context, operation string, p ChargeParams) (*Result[Charge], error) {
+	return run[Charge](ctx, c, operation, "/v1/charges", p)
+}
+
+// CaptureCharge takes the money of a charge that was made with Capture false.
+func (c *Client) CaptureCharge(ctx context.Context, operation, id string, p CaptureParams) (*Result[Charge], error) {
+	return run[Charge](ctx, c, operation, "/v1/charges/"+url.PathEscape(id)+"/capture", p)
+}
+
+// CreateRefund gives money back, once for the operation's name.
+func (c *Client) CreateRefund(ctx context.Context, operation string, p RefundParams) (*Result[Refund], error) {
+	return run[Refund](ctx, c, operation, "/v1/refunds", p)
+}
+
+// Charge reads a charge as it is now.
+func (c *Client) Charge(ctx context.Context, id string) (*Result[Charge], error) {
+	return read1[Charge](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetChargeRequest(at, id) })
+}
+
+// Refund reads a refund as it is now.
+func (c *Client) Refund(ctx context.Context, id string) (*Result[Refund], error) {
+	return read1[Refund](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetRefundRequest(at, id) })
+}
+
+// IdempotencyKey tells what became of a key.
+func (c *Client) IdempotencyKey(ctx context.Context, key string) (*Result[IdempotencyKey], error) {
+	return read1[IdempotencyKey](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetIdempotencyKeyRequest(at, key) })
+}
+
+// Resume goes on with an operation that was begun, without its parameters. The answer's data is a charge or a refund, as JSON.
+func (c *Client) Resume(ctx context.Context, name string) (*Result[json.RawMessage], error) {
+	op, err := c.cfg.Store.Find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if op == nil {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownOperation, name)
+	}
+	return drive[json.RawMessage](ctx, c, *op, false)
+}
+
+// Unfinished returns the operations without an answer: Resume each of them when your program starts.
+func (c *Client) Unfinished(ctx context.Context) ([]Operation, error) {
+	return c.cfg.Store.Unfinished(ctx)
+}
+
+// Forget lets the name be used anew, under a new key. Only for an operation whose outcome you know.
+func (c *Client) Forget(ctx context.Context, name string) error {
+	return c.cfg.Store.Forget(ctx, name)
+}
+
+// BeginCharge keeps a charge to be made and sends nothing: with a store on the transaction that makes your order, the order and its
+// payment are begun together or not at all. Resume it after the commit.
+func BeginCharge(ctx context.Context, s Store, operation string, p ChargeParams) error {
+	_, _, err := begin(ctx, s, operation, "/v1/charges", p)
+	return err
+}
+
+// at is the installation's address as the generated client wants it.
+func (c *Client) at() string { return strings.TrimSuffix(c.base.String(), "/") }
+
+func read1[T any](ctx context.Context, c *Client, request func(at string) (*http.Request, error)) (*Result[T], error) {
+	req, err := request(c.at())
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.exchange(ctx, http.MethodGet, req.URL.String(), nil, "")
+	if err != nil {
+		return nil, err
+	}
+	return result[T](a)
+}
+
+func result[T any](a answer) (*Result[T], error) {
+	if a.status >= http.StatusMultipleChoices {
+		return nil, errorOf(a)
+	}
+	r := &Result[T]{Status: a.status, RequestID: a.header.Get("Request-Id"), Replayed: a.replayed(), Header: a.header}
+	if err := json.Unmarshal(a.body, &r.Data); err != nil {
+		return nil, fmt.Errorf("paidonce: the answer cannot be read: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,84 @@
+package paidonce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"paidonce/sdk/go/rest"
+)
+
+// Error is an answer that is an error.
+type Error struct {
+	Status      int
+	Type        string // of openapi.yaml, such as card_error
+	Code        string
+	Message     string
+	Param       string
+	DeclineCode string
+	Charge      string
+	Advice      string // retry_same_key, fix_and_use_new_key or stop
+	RequestID   string // of this exchange
+	Replayed    bool   // whether the answer was stored by an earlier request with the same key
+	Header      http.Header
+}
+
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("paidonce: %d %s", e.Status, e.Message)
+	}
+	return fmt.Sprintf("paidonce: %d %s: %s", e.Status, e.Code, e.Message)
+}
+
+// Is makes errors.Is(err, ErrDeclined) and the like work.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrDeclined:
+		return e.Type == string(rest.CardError)
+	case ErrKeyInUse:
+		return e.Code == "idempotency_key_in_use"
+	case ErrKeyReused:
+		return e.Code == "idempotency_key_reused"
+	case ErrNotFound:
+		return e.Status == http.StatusNotFound
+	}
+	return false
+}
+
+// Kinds of errors, for errors.Is; errors.As with *Error gives the details of the first four.
+var (
+	ErrDeclined  = errors.New("paidonce: the payment was declined")
+	ErrKeyInUse  = errors.New("paidonce: the same request is running")
+	ErrKeyReused = errors.New("paidonce: the key stands for another request")
+	ErrNotFound  = errors.New("paidonce: there is no such thing")
+
+	// ErrNoOutcome: time is up, and what became of the request is not known. It is kept: call again, or Resume it.
+	ErrNoOutcome = errors.New("paidonce: time is up, and the outcome is not known")
+	// ErrMismatch: the operation was begun with another request. Nothing was sent.
+	ErrMismatch = errors.New("paidonce: the operation was begun with another request")
+	// ErrStale: the operation was begun so long ago that the server may have forgotten its key. Nothing was sent: look for the charge.
+	ErrStale = errors.New("paidonce: the operation was begun too long ago to be sent again")
+	// ErrUnknownOperation: nothing was begun under the name.
+	ErrUnknownOperation = errors.New("paidonce: there is no such operation")
+)
+
+// errorOf makes an error of an answer; of one that is not ours (a proxy's page, say) as well.
+func errorOf(a answer) *Error {
+	e := &Error{Status: a.status, Message: http.StatusText(a.status), RequestID: a.header.Get("Request-Id"), Replayed: a.replayed(), Header: a.header}
+	var body rest.Error
+	if json.Unmarshal(a.body, &body) != nil || body.Error.Message == "" {
+		return e
+	}
+	d := body.Error
+	e.Type, e.Message, e.Advice = string(d.Type), d.Message, string(d.Advice)
+	e.Code, e.Param, e.DeclineCode, e.Charge = text(d.Code), text(d.Param), text(d.DeclineCode), text(d.Charge)
+	return e
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -49,7 +49,7 @@ func (c *Client) exchange(ctx context.Context, method, address string, body []by
 		if err == nil {
 			err = errorOf(a)
 		}
-		pause := pauseAfter(attempt, retryAfter(a.header, time.Now()), rand.Float64())
+		pause := pauseAfter(attempt, retryAfter(a.header, time.Now()), rand.Float64()) //nolint:gosec // nothing depends on its secrecy
 		if ctx.Err() != nil || time.Now().Add(pause).After(deadline) {
 			return a, fmt.Errorf("%w: %w", ErrNoOutcome, err)
 		}
@@ -79,7 +79,7 @@ func (c *Client) attempt(ctx context.Context, method, address string, body []byt
 	if err != nil {
 		return answer{}, err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(res.Body, longestAnswer))
 	return answer{status: res.StatusCode, header: res.Header, body: text}, err
 }

@@ -86,7 +86,7 @@ func (s SQLStore) Unfinished(ctx context.Context) (open []Operation, err error) 
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var text []byte
 		if err := rows.Scan(&text); err != nil {

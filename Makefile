@@ -107,6 +107,11 @@ sim: ## run the simulation with 1,000 seeds (SEEDS=n for others), or with one (S
 	PAIDONCE_SIM_SEEDS=$(or $(SEEDS),1000) PAIDONCE_SIM_SEED=$(SEED) PAIDONCE_SIM_TRACE=$(SEED) \
 		go test -count=1 -run '^TestSimulation$$' -v -timeout 1h ./recovery $(ARGS)
 
+# Needs PostgreSQL's own programs, pg_basebackup among them; the download that other tests make do with has only the server.
+.PHONY: ha
+ha: ## kill a primary under load and promote its synchronous standby, freeze a server; restore an older copy
+	PAIDONCE_HA=1 go test -count=1 -v -timeout 10m -run '^(TestStandbyIsPromoted|TestDatabaseFrozenForLong|TestRestoreToAnEarlierMoment|TestConnectionCut|TestReconcilerIsCutOff|TestCommitCutOff)' ./e2e | grep -E '^ *(---|ok|FAIL|PASS|ha_)'
+
 .PHONY: model
 model: ## explore every state of the small model of claim, lease, window and sweep
 	go test -count=1 -run '^TestModel' -v ./recovery/model $(ARGS)

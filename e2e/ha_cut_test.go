@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,7 +105,7 @@ func message(r *bufio.Reader, typed bool) (kind byte, raw []byte, err error) {
 	const lengthBytes = 4
 	rest := make([]byte, int(bigendian.BigEndian.Uint32(head[len(head)-lengthBytes:]))-lengthBytes)
 	_, err = io.ReadFull(r, rest)
-	return kind, append(head, rest...), err
+	return kind, slices.Concat(head, rest), err
 }
 
 func (c *cutter) carry(client net.Conn) {

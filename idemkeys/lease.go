@@ -117,7 +117,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	if errors.Is(err, pgx.ErrNoRows) {
 		// Somebody else won; or we did, and the answer was lost: the token tells.
 		if got, err = e.ownLease(ctx, row, token); err != nil {
-			return Operation{}, false, nil //nolint:nilerr // not ours, or not known to be: then it goes stale
+			return Operation{}, false, nil // not ours, or not known to be: then it goes stale
 		}
 	}
 	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now})

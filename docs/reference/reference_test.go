@@ -1,0 +1,88 @@
+package reference
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestParts(t *testing.T) {
+	t.Parallel()
+	h := Handler([]byte("openapi: 3.0.3\n"))
+	for path, want := range map[string]int{
+		"/docs": 200, "/docs/openapi.yaml": 200, "/docs/redoc.js": 200, "/docs/": 404, "/docs/index.html": 404, "/docs/redoc/LICENSE": 404, "/": 404,
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/docs", nil))
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") == "" {
+		t.Errorf("POST: %d %v", w.Code, w.Header())
+	}
+}
+
+// A real browser shows the operations, and asks for nothing but the page's own parts.
+func TestInABrowser(t *testing.T) {
+	t.Parallel()
+	browser := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			browser = found
+			break
+		}
+	}
+	if browser == "" {
+		t.Skip("no Chromium on this machine")
+	}
+	description, err := os.ReadFile("../../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	pages := Handler(description)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path] = true
+		mu.Unlock()
+		pages.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	cmd := exec.CommandContext(t.Context(), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=20000", "--enable-logging=stderr", "--dump-dom", s.URL+Path)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	dom, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	for _, want := range []string{"Create a charge", "Create a refund", "Tell what became of a key", "Idempotency-Key", "/v1/charges/{id}/capture", "tok_visa"} {
+		if !strings.Contains(string(dom), want) {
+			t.Errorf("the page does not show %q", want)
+		}
+	}
+	for _, wrong := range []string{"Something went wrong", "Uncaught"} {
+		if strings.Contains(string(dom), wrong) || strings.Contains(problems.String(), wrong) {
+			t.Errorf("the browser says %q:\n%s", wrong, problems.String())
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(asked) != 3 {
+		t.Errorf("asked for %v", asked)
+	}
+	for _, line := range strings.Split(problems.String(), "\n") {
+		// Redoc's own picture is on another host. The policy keeps the page from asking for it, and the browser says so.
+		if strings.Contains(line, "CONSOLE") && !strings.Contains(line, "logo-mini.svg' violates") {
+			t.Error(line)
+		}
+	}
+}

@@ -72,7 +72,7 @@ Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something need
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newAuditCommand(), newAPIKeysCommand(), newStripeSimCommand())
+	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newAuditCommand(), newAPIKeysCommand(), newChargesCommand(), newStripeSimCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strictArgs(root)
 	return root

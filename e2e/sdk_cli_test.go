@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// asClient is the environment of `paidonce charges`.
+func (w *world) asClient(p *proc) []string {
+	return []string{"PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey, "DATABASE_URL=", "STRIPE_API_KEY="}
+}
+
+func TestChargesCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	env := w.asClient(w.serve())
+	create := []string{"charges", "create", "--amount", "2000", "--currency", "usd", "--source", "tok_visa", "--description", "two\nlines", "--metadata", "order=1", "--key", "order-1"}
+	first := w.run(env, create...)
+	again := w.run(env, append(create, "--json")...)
+	var charge struct {
+		ID       string
+		Metadata map[string]string
+	}
+	if err := json.Unmarshal([]byte(again.stdout), &charge); err != nil || first.code != 0 || charge.Metadata["order"] != "1" {
+		t.Fatalf("%+v %+v %v", first, again, err)
+	}
+	if !strings.Contains(first.stdout, charge.ID+"  2000") || !strings.Contains(first.stdout, "succeeded") || !strings.Contains(first.stdout, "two lines") || first.stderr != "" {
+		t.Errorf("%+v", first)
+	}
+	if got := w.run(env, "charges", "get", charge.ID); got.stdout != first.stdout {
+		t.Errorf("%q, want %q", got.stdout, first.stdout)
+	}
+	keyless := w.run(env, "charges", "create", "--amount", "100", "--currency", "usd", "--customer", "cus_42", "--hold")
+	made := regexp.MustCompile(`--key (\S+)`).FindStringSubmatch(keyless.stderr)
+	if keyless.code != 0 || made == nil || !strings.Contains(keyless.stdout, "authorised") {
+		t.Fatalf("%+v", keyless)
+	}
+	repeated := w.run(env, "charges", "create", "--amount", "100", "--currency", "usd", "--customer", "cus_42", "--hold", "--key", made[1])
+	if repeated.stdout != keyless.stdout {
+		t.Errorf("%q, want %q", repeated.stdout, keyless.stdout)
+	}
+	list := w.run(env, "charges", "list", "--limit", "1")
+	more := regexp.MustCompile(`--starting-after (\S+)`).FindStringSubmatch(list.stderr)
+	if list.code != 0 || strings.Count(list.stdout, "\n") != 2 || more == nil {
+		t.Fatalf("%+v", list)
+	}
+	if rest := w.run(env, "charges", "list", "--starting-after", more[1]); !strings.Contains(rest.stdout, charge.ID) || rest.stderr != "" {
+		t.Errorf("%+v", rest)
+	}
+	var page struct{ Data []struct{ ID string } }
+	if l := w.run(env, "charges", "list", "--json"); json.Unmarshal([]byte(l.stdout), &page) != nil || len(page.Data) != 2 {
+		t.Errorf("%+v", l)
+	}
+	w.sim.mustHave(t, 2)
+}
+
+// Each error is one line that says what to do next.
+func TestChargesCommandErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.serve()
+	env := w.asClient(p)
+	pay := func(env []string, more ...string) result {
+		return w.run(env, append([]string{"charges", "create", "--amount", "2000", "--currency", "usd", "--source", "tok_visa", "--wait", "1s", "--key", "k"}, more...)...)
+	}
+	if r := pay(env); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	for name, tc := range map[string]struct {
+		r    result
+		code int
+		says string
+	}{
+		"reused":      {pay(env, "--amount", "1"), 1, "repeat it exactly as it was"},
+		"declined":    {pay(env, "--key", "d", "--source", "tok_chargeDeclined"), 1, "try another card under a new --key; the charge: paidonce charges get ch_"},
+		"parameter":   {pay(env, "--key", "p", "--amount", "many"), 1, "parameter_invalid_integer"},
+		"metadata":    {pay(env, "--metadata", "x"), 2, "NAME=VALUE"},
+		"not there":   {w.run(env, "charges", "get", "ch_none"), 1, "paidonce charges list"},
+		"no argument": {w.run(env, "charges", "get"), 2, "--help"},
+		"wrong key":   {pay(append(env, "PAIDONCE_API_KEY=sk_wrong")), 1, "paidonce apikeys create"},
+		"no key":      {pay(append(env, "PAIDONCE_API_KEY=")), 1, "PAIDONCE_API_KEY is not set"},
+		"no URL":      {pay(append(env, "PAIDONCE_URL=localhost:8080")), 1, "has to be a URL"},
+		"no server":   {pay(append(env, "PAIDONCE_URL=http://127.0.0.1:1"), "--key", "n"), 1, "repeat the command with --key n"},
+		"no Paidonce": {pay(append(env, "PAIDONCE_URL="+p.url+"/elsewhere"), "--key", "x"), 1, "check PAIDONCE_URL"},
+	} {
+		if tc.r.code != tc.code || !strings.Contains(tc.r.stderr, tc.says) || strings.Count(tc.r.stderr, "\n") != 1 || tc.r.stdout != "" {
+			t.Errorf("%s: %+v, want exit code %d and %q", name, tc.r, tc.code, tc.says)
+		}
+	}
+	w.sim.control("DELETE", "faults", nil, nil)
+	w.sim.arm(1, fault{"type": "drop_after"})
+	if r := w.run(env, "charges", "create", "--amount", "300", "--currency", "usd", "--source", "tok_visa", "--key", "lost"); r.code != 0 || !strings.Contains(r.stdout, "succeeded") {
+		t.Errorf("a lost answer: %+v", r)
+	}
+}

@@ -140,7 +140,9 @@ func (s *Store) checkEndpoint(ctx context.Context, id string, p EndpointParams) 
 
 // GetEndpoint returns an endpoint. Errors: [ErrNotFound], or the database's.
 func (s *Store) GetEndpoint(ctx context.Context, accountID, id string) (Endpoint, error) {
-	row, err := s.queries.EndpointGet(ctx, s.pool, db.EndpointGetParams{AccountID: accountID, ID: id})
+	row, err := ask(ctx, func(ctx context.Context) (db.EndpointGetRow, error) {
+		return s.queries.EndpointGet(ctx, s.pool, db.EndpointGetParams{AccountID: accountID, ID: id})
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Endpoint{}, ErrNotFound
 	}
@@ -149,7 +151,9 @@ func (s *Store) GetEndpoint(ctx context.Context, accountID, id string) (Endpoint
 
 // ListEndpoints returns an account's endpoints in the order of their ids; they are few. Errors: the database's.
 func (s *Store) ListEndpoints(ctx context.Context, accountID string) ([]Endpoint, error) {
-	rows, err := s.queries.EndpointList(ctx, s.pool, accountID)
+	rows, err := ask(ctx, func(ctx context.Context) ([]db.EndpointListRow, error) {
+		return s.queries.EndpointList(ctx, s.pool, accountID)
+	})
 	if err != nil {
 		return nil, err
 	}

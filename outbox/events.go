@@ -82,7 +82,9 @@ func (s *Store) place(ctx context.Context, accountID, id string) (int64, error) 
 
 // Get returns an event of an account. Errors: [ErrNotFound], or the database's.
 func (s *Store) Get(ctx context.Context, accountID, id string) (Event, error) {
-	row, err := s.queries.EventGet(ctx, s.pool, db.EventGetParams{AccountID: accountID, EventID: id})
+	row, err := ask(ctx, func(ctx context.Context) (db.Outbox, error) {
+		return s.queries.EventGet(ctx, s.pool, db.EventGetParams{AccountID: accountID, EventID: id})
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Event{}, ErrNotFound
 	}
@@ -113,7 +115,7 @@ func (s *Store) Resend(ctx context.Context, accountID, id, endpoint string) (int
 
 // Find returns an event of any account: for operators. Errors: [ErrNotFound], or the database's.
 func (s *Store) Find(ctx context.Context, id string) (Event, error) {
-	row, err := s.queries.EventFind(ctx, s.pool, id)
+	row, err := ask(ctx, func(ctx context.Context) (db.Outbox, error) { return s.queries.EventFind(ctx, s.pool, id) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Event{}, ErrNotFound
 	}
@@ -140,8 +142,10 @@ func (s *Store) Newest(ctx context.Context, sel Selection) ([]Summary, error) {
 	if err := s.numberForReader(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.queries.EventNewest(ctx, s.pool, db.EventNewestParams{
-		Since: sel.Since, Type: orNil(sel.Type), AccountID: orNil(sel.AccountID), Undelivered: sel.Undelivered, Most: int32(sel.Most), //nolint:gosec // bounded by the caller
+	rows, err := ask(ctx, func(ctx context.Context) ([]db.EventNewestRow, error) {
+		return s.queries.EventNewest(ctx, s.pool, db.EventNewestParams{
+			Since: sel.Since, Type: orNil(sel.Type), AccountID: orNil(sel.AccountID), Undelivered: sel.Undelivered, Most: int32(sel.Most), //nolint:gosec // bounded by the caller
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -173,7 +177,9 @@ type Delivery struct {
 
 // Deliveries returns the deliveries of an event. Errors: the database's.
 func (s *Store) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
-	rows, err := s.queries.EventDeliveries(ctx, s.pool, id)
+	rows, err := ask(ctx, func(ctx context.Context) ([]db.EventDeliveriesRow, error) {
+		return s.queries.EventDeliveries(ctx, s.pool, id)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -190,4 +196,13 @@ func (s *Store) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
 		list = append(list, d)
 	}
 	return list, nil
+}
+
+// ask reads, and reads again after a conflict or a lost connection.
+func ask[T any](ctx context.Context, read func(context.Context) (T, error)) (v T, err error) {
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		v, err = read(ctx)
+		return err
+	})
+	return v, err
 }

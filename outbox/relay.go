@@ -185,7 +185,9 @@ func (r *Relay) number(ctx context.Context) {
 
 // dispatch claims what is due and there is room for, and begins to deliver it. It tells how many it began.
 func (r *Relay) dispatch(ctx context.Context, once bool) (int, error) {
-	due, err := r.store.queries.DeliveryDueEndpoints(ctx, r.store.pool)
+	due, err := ask(ctx, func(ctx context.Context) ([]db.DeliveryDueEndpointsRow, error) {
+		return r.store.queries.DeliveryDueEndpoints(ctx, r.store.pool)
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -198,8 +200,13 @@ func (r *Relay) dispatch(ctx context.Context, once bool) (int, error) {
 	for _, e := range due {
 		endpoints[e.Number] = e
 	}
-	claimed := time.Now() // before the claim, so that the lease that we count is never longer than the database's
-	rows, err := r.store.queries.DeliveryClaim(context.WithoutCancel(ctx), r.store.pool, p)
+	var rows []db.DeliveryClaimRow
+	var claimed time.Time
+	err = db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+		claimed = time.Now() // before the claim, so that the lease that we count is never longer than the database's
+		rows, err = r.store.queries.DeliveryClaim(context.WithoutCancel(ctx), r.store.pool, p)
+		return err
+	})
 	r.give(rows, p)
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -49,5 +50,78 @@ func TestCompatibilityIsTested(t *testing.T) {
 	}
 	if rows < 20 {
 		t.Errorf("only %d rows were read", rows)
+	}
+}
+
+// fence is a block of a page: commands, or what they print.
+var fence = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$")
+
+// blockEnd separates what the blocks print; nothing else prints it.
+const blockEnd = "-- end of block --"
+
+// Every command of the guides is run, block after block in one shell for each guide, and what a page shows below a block is what it prints.
+func TestGuides(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"sh", "curl", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	pages, err := filepath.Glob("../docs/guides/*.md")
+	if err != nil || len(pages) < 7 {
+		t.Fatalf("%v %v", pages, err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := fence.FindAllStringSubmatch(string(text), -1)
+		if len(blocks) == 0 {
+			continue
+		}
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			follow(t, blocks)
+		})
+	}
+}
+
+// follow does what a reader does who types every block.
+func follow(t *testing.T, blocks [][]string) {
+	t.Helper()
+	w := newWorld(t, "STRIPE_WEBHOOK_SECRET=whsec_guide", "PAIDONCE_WORKERS=inbox")
+	p := w.serve()
+	script, wants := "set -eu\n", []string{}
+	for _, b := range blocks {
+		if b[1] == "text" {
+			wants[len(wants)-1] = b[2]
+			continue
+		}
+		script += b[2] + "\necho; echo '" + blockEnd + "'\n"
+		wants = append(wants, "")
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey}, w.env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	said := strings.Split(string(out), blockEnd)
+	if len(said) != len(wants)+1 {
+		t.Fatalf("%d blocks printed, of %d", len(said)-1, len(wants))
+	}
+	for i, want := range wants {
+		rest := strings.ReplaceAll(said[i], "\r", "")
+		for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")
+			found := regexp.MustCompile(pattern).FindStringIndex(rest)
+			if found == nil {
+				t.Errorf("block %d does not print %q in its place; it prints\n%s", i+1, line, said[i])
+				break
+			}
+			rest = rest[found[1]:]
+		}
 	}
 }

@@ -11,12 +11,9 @@ import (
 )
 
 const cursorGet = `-- name: CursorGet :one
-INSERT INTO outbox_cursors AS c (publisher) VALUES ($1)
-ON CONFLICT (publisher) DO UPDATE SET publisher = excluded.publisher
-RETURNING c.position
+SELECT position FROM outbox_cursors WHERE publisher = $1
 `
 
-// Where a publisher stands; a new one stands at the beginning.
 func (q *Queries) CursorGet(ctx context.Context, db DBTX, publisher string) (int64, error) {
 	row := db.QueryRow(ctx, cursorGet, publisher)
 	var position int64
@@ -41,6 +38,16 @@ func (q *Queries) CursorMove(ctx context.Context, db DBTX, arg CursorMoveParams)
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const cursorNew = `-- name: CursorNew :exec
+INSERT INTO outbox_cursors (publisher) VALUES ($1) ON CONFLICT (publisher) DO NOTHING
+`
+
+// A new publisher stands at the beginning.
+func (q *Queries) CursorNew(ctx context.Context, db DBTX, publisher string) error {
+	_, err := db.Exec(ctx, cursorNew, publisher)
+	return err
 }
 
 const deliveriesDelete = `-- name: DeliveriesDelete :execrows

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"paidonce/db"
@@ -39,7 +38,7 @@ func (r *Relay) clean(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(cleanEvery/2 + rand.N(cleanEvery)):
+		case <-time.After(around(cleanEvery)):
 		}
 		n, err := r.store.Clean(ctx, r.cfg.TTL)
 		r.counts.cleaned.Add(int64(n))

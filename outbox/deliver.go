@@ -134,9 +134,14 @@ func (r *Relay) pauseAfter(attempts int, asked time.Duration) time.Duration {
 	if attempts < 30 {
 		p = min(r.cfg.Pause<<max(attempts-1, 0), pauseMax)
 	}
-	p = p*3/4 + rand.N(p/2+1)
+	p = p/2 + around(p/2)
 	if asked = min(asked, retryAfterMax); asked > p {
-		return asked + rand.N(asked/10+1)
+		return asked + around(asked/20)
 	}
 	return p
+}
+
+// around is a pause of about so long, from half to one and a half of it: so that many that wait do not come at the same moment.
+func around(d time.Duration) time.Duration {
+	return d/2 + rand.N(d+1) //nolint:gosec // a pause needs no cryptographic chance
 }

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,7 +108,7 @@ func (r *Relay) Work(ctx context.Context) {
 			r.waitEnded(ctx, lookEvery)
 			continue
 		}
-		r.waitEnded(ctx, lookEvery/2+rand.N(lookEvery))
+		r.waitEnded(ctx, around(lookEvery))
 	}
 	workers.Wait()
 	r.going.Wait()
@@ -178,7 +177,7 @@ func (r *Relay) number(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(lookEvery/2 + rand.N(lookEvery)):
+		case <-time.After(around(lookEvery)):
 		}
 	}
 }

@@ -34,6 +34,8 @@ type app struct {
 	inbox        *inbox.Inbox
 	events       *outbox.Store
 	relay        *outbox.Relay
+	streams      []*outbox.Stream // of openStreams
+	closers      []func()         // called last
 	metrics      *metrics.Metrics
 }
 
@@ -93,6 +95,9 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 // close ends what runs and gives the connections back.
 func (a *app) close() {
 	a.engine.Drain()
+	for _, c := range a.closers {
+		c()
+	}
 	a.pool.Close()
 	a.hot.Close()
 }

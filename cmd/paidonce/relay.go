@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"paidonce/outbox"
+	"paidonce/outbox/publish"
 )
 
 // relayProgressEvery is how often a relay that a person started says what it has done.
@@ -19,7 +22,7 @@ func newRelayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "relay",
 		Short: "Deliver events to webhook endpoints",
-		Long: `Delivers events to the endpoints that want them, as the worker relay of ` + "`paidonce serve`" + ` does. Any number of relays share the
+		Long: `Delivers events to the endpoints that want them, and to the streams of PAIDONCE_NATS_URL and PAIDONCE_KAFKA_BROKERS, as the worker relay of ` + "`paidonce serve`" + ` does. Any number of relays share the
 work; each delivery is made by one of them. On SIGTERM or SIGINT what is being sent ends, and the process exits.`,
 		Example: "  paidonce relay             # until it is stopped\n  paidonce relay --once      # all that is due now, for cron",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -27,8 +30,11 @@ work; each delivery is made by one of them. On SIGTERM or SIGINT what is being s
 				return usageError{fmt.Errorf("--json goes with --once")}
 			}
 			return withOperations(cmd, func(ctx context.Context, a *app) error {
+				if err := a.openStreams(); err != nil {
+					return err
+				}
 				if once {
-					return relayOnce(ctx, a.relay, cmd.OutOrStdout(), asJSON)
+					return relayOnce(ctx, a, cmd.OutOrStdout(), asJSON)
 				}
 				relayOn(ctx, a, cmd.OutOrStdout())
 				return nil
@@ -40,9 +46,13 @@ work; each delivery is made by one of them. On SIGTERM or SIGINT what is being s
 	return c
 }
 
-func relayOnce(ctx context.Context, r *outbox.Relay, out io.Writer, asJSON bool) error {
-	err := r.Once(ctx)
-	c := r.Counts()
+func relayOnce(ctx context.Context, a *app, out io.Writer, asJSON bool) error {
+	err := a.relay.Once(ctx)
+	for _, s := range a.streams {
+		_, failed := s.Once(ctx)
+		err = errors.Join(err, failed)
+	}
+	c := a.relay.Counts()
 	if asJSON {
 		if err := writeJSON(out, map[string]int64{"numbered": c.Numbered, "delivered": c.Delivered, "failed": c.Failed, "dead": c.Dead, "disabled_endpoints": c.Disabled}); err != nil {
 			return err
@@ -56,13 +66,44 @@ func relayOnce(ctx context.Context, r *outbox.Relay, out io.Writer, asJSON bool)
 	return err
 }
 
+// workRelay delivers to endpoints and streams until ctx ends.
+func (a *app) workRelay(ctx context.Context) {
+	var streams sync.WaitGroup
+	for _, s := range a.streams {
+		streams.Go(func() { s.Work(ctx) })
+	}
+	a.relay.Work(ctx)
+	streams.Wait()
+}
+
+// openStreams makes the publishers that the configuration names.
+func (a *app) openStreams() error {
+	if a.cfg.NATSURL != "" {
+		p, err := publish.NewNATS(a.cfg.NATSURL)
+		if err != nil {
+			return err
+		}
+		a.closers = append(a.closers, p.Close)
+		a.streams = append(a.streams, outbox.NewStream(a.events, p, a.log))
+	}
+	if len(a.cfg.KafkaBrokers) > 0 {
+		p, err := publish.NewKafka(a.cfg.KafkaBrokers)
+		if err != nil {
+			return err
+		}
+		a.closers = append(a.closers, p.Close)
+		a.streams = append(a.streams, outbox.NewStream(a.events, p, a.log))
+	}
+	return nil
+}
+
 // relayOn delivers until ctx ends, and says now and then what it did.
 func relayOn(ctx context.Context, a *app, out io.Writer) {
 	a.log.Info("delivering events")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a.relay.Work(ctx)
+		a.workRelay(ctx)
 	}()
 	ticks := time.NewTicker(relayProgressEvery)
 	defer ticks.Stop()

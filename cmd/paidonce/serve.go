@@ -64,6 +64,11 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	}
 	server := edge.HTTP()
 	server.Handler = a.metrics.Around(edge)
+	if slices.Contains(cfg.workers, "relay") {
+		if err := a.openStreams(); err != nil {
+			return err
+		}
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	working, endWork := context.WithCancel(ctx)
@@ -117,7 +122,7 @@ func (a *app) startWorkers(ctx context.Context) (stop func()) {
 			recovery.Work(ctx, a.engine, reconcileEvery, a.log, a.metrics.Passed)
 		},
 		"inbox": func() { a.inbox.Work(ctx) },
-		"relay": func() { a.relay.Work(ctx) },
+		"relay": func() { a.workRelay(ctx) },
 		"sweep": func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
 	} {
 		if slices.Contains(a.cfg.workers, name) {

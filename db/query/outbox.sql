@@ -257,11 +257,12 @@ SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM cleaned) A
     coalesce((SELECT max(l.position) FROM looked l), 0)::bigint AS last_position,
     coalesce((SELECT NOT l.is_old FROM looked l ORDER BY l.position DESC LIMIT 1), true)::boolean AS young;
 
+-- name: CursorNew :exec
+-- A new publisher stands at the beginning.
+INSERT INTO outbox_cursors (publisher) VALUES (@publisher) ON CONFLICT (publisher) DO NOTHING;
+
 -- name: CursorGet :one
--- Where a publisher stands; a new one stands at the beginning.
-INSERT INTO outbox_cursors AS c (publisher) VALUES (@publisher)
-ON CONFLICT (publisher) DO UPDATE SET publisher = excluded.publisher
-RETURNING c.position;
+SELECT position FROM outbox_cursors WHERE publisher = @publisher;
 
 -- name: CursorMove :execrows
 -- Compare-and-swap: of several at the same place one moves it on.

@@ -137,6 +137,18 @@ test-sdk: sdk ## test the SDKs, and Stripe's, against a real server (needs Node.
 	@git diff --exit-code --stat -- sdk || { echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
 	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib' ./e2e
 
+# Built by version, outside tools/go.mod: its requirements would change those of the generators.
+OASDIFF := 1.37.0
+bin/tools/oasdiff-$(OASDIFF)/oasdiff:
+	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D)" go install github.com/oasdiff/oasdiff@v$(OASDIFF)
+
+# A release copies openapi.yaml to docs/openapi.released.yaml. BASE compares with another one.
+BASE ?= docs/openapi.released.yaml
+.PHONY: breaking
+breaking: bin/tools/oasdiff-$(OASDIFF)/oasdiff ## tell what of openapi.yaml would break clients of the last release
+	@if [ -f "$(BASE)" ]; then $< breaking --fail-on ERR "$(BASE)" openapi.yaml; \
+	else echo "$(BASE) is not there: nothing was released yet"; fi
+
 .PHONY: clean
 clean: ## remove what was built; .paidonce/, the data of dev, stays
 	rm -rf bin

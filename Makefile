@@ -133,9 +133,10 @@ sdk: $(TOOLS)/oapi-codegen ## generate the SDKs from openapi.yaml, and compile t
 
 # make test runs these as well, and skips what Node.js is missing for; here that is a failure, and so are stale SDKs.
 .PHONY: test-sdk
-test-sdk: sdk ## test the SDKs, and Stripe's, against a real server (needs Node.js)
+test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a real server (needs Node.js)
 	@git diff --exit-code --stat -- sdk || { echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
-	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib' ./e2e
+	cd sdk/go && go mod verify && go vet ./... && "$(CURDIR)/$(TOOLS)/golangci-lint" run ./...
+	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand' ./e2e ./docs/reference
 
 # Built by version, outside tools/go.mod: its requirements would change those of the generators.
 OASDIFF := 1.37.0

@@ -27,6 +27,11 @@ func needsNode(t *testing.T) {
 			skipNode(t, "no "+program)
 		}
 	}
+	said, err := exec.CommandContext(t.Context(), "node", "--version").Output()
+	var major, minor int
+	if _, scanned := fmt.Sscanf(string(said), "v%d.%d", &major, &minor); err != nil || scanned != nil || major < 20 || major == 20 && minor < 14 {
+		skipNode(t, fmt.Sprintf("Node.js 20.14 or newer is needed, and here is %s", said))
+	}
 }
 
 func skipNode(t *testing.T, why string) {
@@ -106,7 +111,7 @@ func stripeNode(t *testing.T) string {
 	t.Helper()
 	modules := installed(t, sdkcheck)
 	dir := t.TempDir()
-	copyFiles(t, sdkcheck, dir, "package.json", "setup.mjs", "stripe.test.mjs", "chaos.mjs")
+	copyFiles(t, sdkcheck, dir, "package.json", "setup.mjs", "stripe.test.mjs", "stripe.webhook.mjs", "chaos.mjs")
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestTypeScriptSDK(t *testing.T) {
 	dir := compiled(t)
 	w := newWorld(t)
 	p := w.serve()
-	out, err := w.node(dir, p, nil, "--test", "--test-force-exit", "--test-reporter=spec", "test/unit.test.mjs", "test/live.test.mjs").CombinedOutput()
+	out, err := w.node(dir, p, nil, "--test", "--test-force-exit", "--test-reporter=spec", "test/unit.test.mjs", "test/webhooks.test.mjs", "test/live.test.mjs").CombinedOutput()
 	if said := string(out); err != nil || !strings.Contains(said, "fail 0") || !strings.Contains(said, "skipped 0") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -255,3 +255,32 @@ func TestLiveCrash(t *testing.T) {
 		}
 	}
 }
+
+// A delivery that arrived at a receiver; e2e/sdk_webhook_test.go gives it.
+func TestLiveWebhook(t *testing.T) {
+	if os.Getenv("DELIVERY") == "" {
+		t.Skip("DELIVERY is not set")
+	}
+	text, err := os.ReadFile(os.Getenv("DELIVERY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Secret, Body string
+		Headers      map[string]string
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{}
+	for name, value := range d.Headers {
+		h.Set(name, value)
+	}
+	e, err := VerifyWebhook([]byte(d.Body), h, d.Secret)
+	if err != nil || e.Type != "charge.succeeded" || e.Sequence != 1 || !bytes.Contains(e.Data.Object, []byte(`"amount":2000`)) {
+		t.Errorf("%+v %v", e, err)
+	}
+	if _, err := VerifyWebhook([]byte(d.Body+" "), h, d.Secret); !errors.Is(err, ErrSignature) {
+		t.Error(err)
+	}
+}

@@ -109,6 +109,11 @@ test('what we lack is refused by name', async () => {
   }
 });
 
+test('the account of Connect is ignored', async () => {
+  const charge = await stripe.charges.create(order(65), { ...key('account'), stripeAccount: 'acct_1' });
+  assert.equal((await stripe.charges.retrieve(charge.id)).id, charge.id);
+});
+
 test('the library retries by itself, under the key of the call', async () => {
   for (const fault of [{ type: 'drop_after' }, { type: 'drop_before' }, { type: 'status_after', status: 500 }]) {
     const before = (await provider('stats')).charges;

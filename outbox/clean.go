@@ -13,6 +13,9 @@ const cleanBatch = 500
 // Clean forgets events that are older than ttl, with their deliveries, and tells how many. What some endpoint still waits for, or some stream has not got, stays.
 // Errors: the database's.
 func (s *Store) Clean(ctx context.Context, ttl time.Duration) (int, error) {
+	if _, err := s.queries.DeliveriesOfNobody(ctx, s.pool); err != nil {
+		return 0, err
+	}
 	total, after := 0, int64(0)
 	for ctx.Err() == nil {
 		var row db.EventsCleanRow

@@ -167,10 +167,6 @@ func (s *Store) ListEndpoints(ctx context.Context, accountID string) ([]Endpoint
 // DeleteEndpoint forgets an endpoint and what is queued for it. Errors: [ErrNotFound], or the database's.
 func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error {
 	return db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
-		// The numberer, which queues deliveries, must not do so for one that is just being deleted.
-		if _, err := s.queries.OutboxCounterLock(ctx, tx); err != nil {
-			return err
-		}
 		number, err := s.queries.EndpointDelete(ctx, tx, db.EndpointDeleteParams{AccountID: accountID, ID: id})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return db.Final(ErrNotFound)

@@ -101,3 +101,18 @@ func clean(s string, most int) string {
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
+
+// Gauges is how far delivery is behind.
+type Gauges struct {
+	Unnumbered time.Duration // age of the oldest event that is not queued yet
+	Overdue    time.Duration // how long the delivery that waits longest could have been made; of enabled endpoints
+	Disabled   int           // endpoints
+	Failing    int           // enabled endpoints whose last delivery failed
+}
+
+// Gauges asks how far delivery is behind: for who measures; its cost grows with the number of endpoints that have something pending. Errors: the database's.
+func (s *Store) Gauges(ctx context.Context) (Gauges, error) {
+	row, err := s.queries.OutboxGauges(ctx, s.pool)
+	seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+	return Gauges{Unnumbered: seconds(row.UnnumberedSeconds), Overdue: seconds(row.OverdueSeconds), Disabled: int(row.Disabled), Failing: int(row.Failing)}, err
+}

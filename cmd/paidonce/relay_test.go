@@ -164,7 +164,16 @@ func TestRelayCommands(t *testing.T) {
 	if out := say("relay --once"); !strings.Contains(out, "1 new events, 1 delivered") {
 		t.Error(out)
 	}
-	id := <-got
+	next := func() string {
+		select {
+		case id := <-got:
+			return id
+		case <-time.After(20 * time.Second):
+			t.Fatal("nothing came")
+			return ""
+		}
+	}
+	id := next()
 	var list []struct {
 		ID       string
 		Delivery struct{ Endpoints, Pending int }
@@ -182,7 +191,7 @@ func TestRelayCommands(t *testing.T) {
 		t.Error(out)
 	}
 	var counts map[string]int
-	if err := json.Unmarshal([]byte(say("relay --once --json")), &counts); err != nil || counts["delivered"] != 1 || <-got != id {
+	if err := json.Unmarshal([]byte(say("relay --once --json")), &counts); err != nil || counts["delivered"] != 1 || next() != id {
 		t.Errorf("%v: %v", err, counts)
 	}
 	if err := w.command("events show evt_nowhere").Run(); err == nil {

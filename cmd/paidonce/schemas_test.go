@@ -207,6 +207,17 @@ func (w *watched) news(typ, objectID string) {
 	}
 }
 
+// TestPendingEventsMatchTheirSchema: of a charge that waits for its payer.
+func TestPendingEventsMatchTheirSchema(t *testing.T) {
+	w := newWatched(t, func(c *config) { c.StripeFlow = "payment_intents" })
+	if code, text := w.do("POST", "/v1/charges", "a", `{"amount":2000,"currency":"usd","source":"tok_threeDSecure2Required"}`); code >= 300 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if met := w.checkEvents(); met["charge.pending"] != 1 {
+		t.Error(met)
+	}
+}
+
 // TestEventsMatchTheirSchemas makes events of every type come true and holds each against its schema and against what GET shows.
 func TestEventsMatchTheirSchemas(t *testing.T) {
 	w := newWatched(t, nil)
@@ -238,7 +249,7 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 	}
 	w.news("charge.updated", atProvider)
 	met := w.checkEvents()
-	// charge.pending comes of intents only, and the end of a dispute of the provider's own time.
+	// charge.pending comes of intents only.
 	for _, typ := range outbox.Types {
 		if met[typ] == 0 && typ != "charge.pending" && typ != "charge.dispute.closed" {
 			t.Errorf("no event %s came true", typ)

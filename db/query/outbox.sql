@@ -86,10 +86,6 @@ ON CONFLICT (endpoint, event_id) DO UPDATE SET
     next_run_at = CASE WHEN d.leased_until > clock_timestamp() THEN d.next_run_at ELSE clock_timestamp() END
 RETURNING d.endpoint;
 
--- name: OutboxCounterLock :one
--- Keeps the numberer out, so that it does not queue for an endpoint that is just being removed.
-SELECT last_position FROM outbox_counter FOR UPDATE;
-
 -- name: EndpointPut :one
 -- Registers, or registers anew: what is given replaces what was, and what was disabled is enabled. fresh: it was not there.
 INSERT INTO webhook_endpoints AS e (account_id, id, url, enabled_events, description)
@@ -125,6 +121,18 @@ DELETE FROM webhook_endpoints WHERE account_id = @account_id AND id = @id RETURN
 
 -- name: DeliveriesDelete :execrows
 DELETE FROM deliveries WHERE endpoint = @endpoint;
+
+-- name: DeliveriesOfNobody :execrows
+-- What a numberer queued for an endpoint that was being deleted at that moment. It takes no lock against that: whoever held one could stop all numbering.
+WITH RECURSIVE pending (endpoint) AS (
+    (SELECT d.endpoint FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint LIMIT 1)
+    UNION ALL
+    SELECT n.endpoint FROM pending p CROSS JOIN LATERAL (
+        SELECT d.endpoint FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > p.endpoint ORDER BY d.endpoint LIMIT 1
+    ) n
+)
+DELETE FROM deliveries d USING pending p
+WHERE d.endpoint = p.endpoint AND NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.number = p.endpoint);
 
 -- name: SecretAdd :exec
 INSERT INTO webhook_secrets (endpoint, secret) VALUES (@endpoint, @secret);

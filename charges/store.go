@@ -124,6 +124,9 @@ func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]ti
 		p.Livemodes = append(p.Livemodes, r.request.Livemode)
 	}
 	won, err := s.queries.ChargeClaim(ctx, s.hot, p)
+	if db.NotConnected(err) {
+		won, err = s.queries.ChargeClaim(ctx, s.pool, p)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +218,9 @@ func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]
 		p.LogDetails = append(p.LogDetails, r.log.Detail)
 	}
 	ids, err := s.queries.ChargeSettle(ctx, s.hot, p)
+	if db.NotConnected(err) {
+		ids, err = s.queries.ChargeSettle(ctx, s.pool, p)
+	}
 	if err != nil {
 		return nil, err
 	}

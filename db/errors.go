@@ -51,6 +51,13 @@ func Classify(err error) Failure {
 	return Unreachable
 }
 
+// NotConnected tells whether a statement was not sent because no connection could be made: another pool may still have some. A server that is out of
+// connections would otherwise starve a pool that has none yet for as long as others are idle.
+func NotConnected(err error) bool {
+	var refused *pgconn.ConnectError
+	return errors.As(err, &refused)
+}
+
 // IsUndefinedTable tells whether a statement failed because a table does not exist.
 func IsUndefinedTable(err error) bool {
 	var pg *pgconn.PgError

@@ -22,7 +22,7 @@ const (
 	patience = 72 * time.Hour
 	// attemptsMin is how often it is tried at least, however long no relay was running.
 	attemptsMin = 10
-	// blockingAttempts is how often the first of an object's events is tried before later ones go ahead of it: about two minutes. Their sequence numbers tell
+	// blockingAttempts is how often the first of an object's events is tried before later ones go ahead of it: about two and a half minutes. Their sequence numbers tell
 	// consumers, and one event that a consumer cannot take must not stop the rest.
 	blockingAttempts = 6
 	errorMax         = 500 // bytes kept of a reason

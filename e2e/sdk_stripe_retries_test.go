@@ -114,3 +114,59 @@ func TestStripeGoAtTheRateLimit(t *testing.T) {
 	}
 	w.sim.mustHave(t, 5)
 }
+
+// PB-249: after a decline the order is paid with another card, under another key of the client's and of ours.
+func TestStripeGoPaysAfterADecline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sc, _ := w.stripeGo(w.serve(), 2)
+	order := func(key, token string) *stripe.ChargeParams {
+		p := chargeOf(key, 2000, token)
+		p.Metadata = map[string]string{"order": "1"}
+		return p
+	}
+	if _, err := sc.Charges.New(order("card-1", "tok_chargeDeclined")); asError(err).HTTPStatusCode != http.StatusPaymentRequired {
+		t.Error(err)
+	}
+	if ch, err := sc.Charges.New(order("card-2", "tok_visa")); err != nil || ch.Status != stripe.ChargeStatusSucceeded {
+		t.Errorf("%+v %v", ch, err)
+	}
+	w.sim.mustHave(t, 2)
+}
+
+// PB-252: a retry that is another request, as the client counts its attempts in metadata, is refused; the first is found out about all the
+// same.
+func TestStripeGoCountsInMetadata(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sim.arm(1, fault{"type": "drop_after"})
+	sc, _ := w.stripeGo(w.serve(), 0)
+	first := chargeOf("k", 2000, "tok_visa")
+	first.AddMetadata("attempt", "1")
+	if _, err := sc.Charges.New(first); asError(err).HTTPStatusCode != http.StatusServiceUnavailable {
+		t.Error(err)
+	}
+	second := chargeOf("k", 2000, "tok_visa")
+	second.AddMetadata("attempt", "2")
+	if _, err := sc.Charges.New(second); asError(err).HTTPStatusCode != http.StatusUnprocessableEntity {
+		t.Error(err)
+	}
+	eventually(t, "the reconciler finishes the first", func() bool { w.must("reconcile"); return w.status("k") == "completed" })
+	if ch := firstOf(t, sc); ch.Status != stripe.ChargeStatusSucceeded || ch.Metadata["attempt"] != "1" {
+		t.Errorf("%+v", ch)
+	}
+	w.sim.mustHave(t, 1)
+}
+
+// PB-243: while the provider says that the key is in use there, the caller is told to come again, and the charge is made once it is free.
+func TestStripeGoWhileTheProviderIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sim.arm(2, fault{"type": "status_before", "status": 409})
+	sc, sent := w.stripeGo(w.serve(), 8)
+	if ch, err := sc.Charges.New(chargeOf("k", 2000, "tok_visa")); err != nil || ch.Status != stripe.ChargeStatusSucceeded {
+		t.Errorf("%+v %v", ch, err)
+	}
+	oneKey(t, sent.taken(), "k", 2)
+	w.sim.mustHave(t, 1)
+}

@@ -182,6 +182,23 @@ func TestRefusalFreesTheNameOnlyWhenNothingMoved(t *testing.T) {
 	}
 }
 
+// What an earlier run of the program sent is not known to have been refused, so its key is kept.
+func TestRefusalOfAResumedOperationKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	s := serve(t, 400)
+	store := FileStore(t.TempDir())
+	if err := BeginCharge(t.Context(), store, "op", twenty); err != nil {
+		t.Fatal(err)
+	}
+	c := s.client(t, func(cfg *Config) { cfg.Store = store })
+	_, created := c.CreateCharge(t.Context(), "op", twenty)
+	_, resumed := c.Resume(t.Context(), "op")
+	open, _ := c.Unfinished(t.Context())
+	if created == nil || resumed == nil || len(open) != 1 || s.sent[0] != s.sent[1] || s.sent[0].key != open[0].Key {
+		t.Errorf("%v, %v, kept %v, sent %v", created, resumed, open, s.sent)
+	}
+}
+
 func TestStale(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 503)

@@ -100,6 +100,17 @@ test('a refusal frees the name only when nothing can have moved', async () => {
   assert.equal((await d.operations.unfinished()).length, 1);
 });
 
+test('a refusal of a resumed operation keeps the key', async () => {
+  const { sent, fetch } = server([400, {}, '{"error":{"type":"invalid_request_error","message":"m","advice":"fix_and_use_new_key"}}']);
+  const store = new sdk.MemoryStore();
+  await store.begin(sdk.newOperation('op', '/v1/charges', params));
+  const c = client(fetch, { store });
+  await raised(c.charges.create('op', params));
+  await raised(c.operations.resume('op'));
+  assert.equal((await store.unfinished())[0].key, sent[1].key);
+  assert.deepEqual(sent[0], sent[1]);
+});
+
 test('an operation that is too old is not sent', async () => {
   const { sent, fetch } = server(503);
   const c = client(fetch, { deadlineMs: 1, maxAgeMs: 20 });

@@ -906,13 +906,13 @@ func (q *Queries) OutboxGauges(ctx context.Context, db DBTX) (OutboxGaugesRow, e
 
 const outboxHasNew = `-- name: OutboxHasNew :one
 
-SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL) AS has_new
+SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL AND o.created_at >= $1::timestamptz) AS has_new
 `
 
 // Events out: their order, the endpoints, the deliveries, the streams.
-// Whether any committed event has no position yet.
-func (q *Queries) OutboxHasNew(ctx context.Context, db DBTX) (bool, error) {
-	row := db.QueryRow(ctx, outboxHasNew)
+// Whether any committed event that was written since then has no position yet.
+func (q *Queries) OutboxHasNew(ctx context.Context, db DBTX, since time.Time) (bool, error) {
+	row := db.QueryRow(ctx, outboxHasNew, since)
 	var has_new bool
 	err := row.Scan(&has_new)
 	return has_new, err
@@ -922,8 +922,8 @@ const outboxNumber = `-- name: OutboxNumber :one
 WITH counter AS MATERIALIZED (
     SELECT c.last_position FROM outbox_counter c FOR UPDATE
 ), fresh AS MATERIALIZED (
-    SELECT o.event_id, row_number() OVER (ORDER BY o.created_at, o.event_id) AS n
-    FROM (SELECT u.event_id, u.created_at FROM outbox u WHERE u.position IS NULL ORDER BY u.created_at, u.event_id LIMIT $1::integer) o
+    SELECT o.event_id, o.created_at, row_number() OVER (ORDER BY o.created_at, o.event_id) AS n
+    FROM (SELECT u.event_id, u.created_at FROM outbox u WHERE u.position IS NULL AND u.created_at >= $1::timestamptz ORDER BY u.created_at, u.event_id LIMIT $2::integer) o
     WHERE EXISTS (SELECT FROM counter)
 ), numbered AS (
     UPDATE outbox o SET position = counter.last_position + fresh.n
@@ -940,21 +940,28 @@ WITH counter AS MATERIALIZED (
     ORDER BY n.position
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM numbered) AS numbered, (SELECT count(*) FROM queued) AS queued
+SELECT (SELECT count(*) FROM numbered) AS numbered, (SELECT count(*) FROM queued) AS queued,
+    coalesce((SELECT max(f.created_at) FROM fresh f), $1::timestamptz)::timestamptz AS newest
 `
+
+type OutboxNumberParams struct {
+	Since time.Time
+	Most  int32
+}
 
 type OutboxNumberRow struct {
 	Numbered int64
 	Queued   int64
+	Newest   time.Time
 }
 
 // Gives positions to committed events and queues them for the endpoints that want them, all in one statement, so that nobody can stop in the middle
 // of it. The lock on the counter makes numberers take turns. One that had to wait looks at a snapshot that is older than the turn before its own: then
 // some of its rows have a position by now, which the UPDATE sees, and theirs in this turn stay unused.
-func (q *Queries) OutboxNumber(ctx context.Context, db DBTX, most int32) (OutboxNumberRow, error) {
-	row := db.QueryRow(ctx, outboxNumber, most)
+func (q *Queries) OutboxNumber(ctx context.Context, db DBTX, arg OutboxNumberParams) (OutboxNumberRow, error) {
+	row := db.QueryRow(ctx, outboxNumber, arg.Since, arg.Most)
 	var i OutboxNumberRow
-	err := row.Scan(&i.Numbered, &i.Queued)
+	err := row.Scan(&i.Numbered, &i.Queued, &i.Newest)
 	return i, err
 }
 

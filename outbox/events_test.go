@@ -195,3 +195,28 @@ func TestPagesAndFilters(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
+
+// TestOrderUnderAnOldSnapshot prints what giving places costs while a transaction stays open, and tries that one that commits very late is found.
+func TestOrderUnderAnOldSnapshot(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_0', $1, 'charge.succeeded', 'op_0', 'ch_0', '{}')`, account)
+	old, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Rollback(ctx) }()
+	if _, err := old.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM outbox`); err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.relay())
+	w.addMany(30_000)
+	numberedAll := func() bool { return w.count(`SELECT count(*) FROM outbox WHERE position IS NULL`) == 0 }
+	eventually(t, 30*time.Second, "all have places", numberedAll)
+	began := time.Now()
+	w.add(w.pool, "charge.succeeded", "ch_new")
+	eventually(t, 10*time.Second, "the new one has its place", numberedAll)
+	t.Logf("with 30000 dead entries a new event had its place after %s", time.Since(began))
+	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at) VALUES ('evt_late', $1, 'charge.succeeded', 'op_late', 'ch_late', '{}', now() - interval '1 hour')`, account)
+	eventually(t, 10*time.Second, "the late one has its place", numberedAll)
+}

@@ -163,8 +163,9 @@ func (r *Relay) poke() {
 
 // number gives new events their places until ctx ends.
 func (r *Relay) number(ctx context.Context) {
+	orders := numberer{store: r.store}
 	for ctx.Err() == nil {
-		n, err := r.store.numberSome(ctx)
+		n, err := orders.some(ctx)
 		r.counts.numbered.Add(int64(n))
 		switch {
 		case err != nil && ctx.Err() == nil:

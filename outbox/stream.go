@@ -31,16 +31,17 @@ type Publisher interface {
 }
 
 // Stream publishes all events, of all accounts, in their order. Several at once are fine: one of them moves the cursor, and what others repeat, the stream or its
-// readers recognise by its id. Safe for concurrent use.
+// readers recognise by its id. Not for concurrent use.
 type Stream struct {
 	store     *Store
 	publisher Publisher
 	log       *slog.Logger
+	orders    numberer
 }
 
 // NewStream returns a stream over a store.
 func NewStream(s *Store, p Publisher, log *slog.Logger) *Stream {
-	return &Stream{store: s, publisher: p, log: log.With("stream", p.Name())}
+	return &Stream{store: s, publisher: p, log: log.With("stream", p.Name()), orders: numberer{store: s}}
 }
 
 // Work publishes until ctx ends; what is being published then is, as far as its limit allows.
@@ -79,7 +80,7 @@ func (s *Stream) Once(ctx context.Context) (int, error) {
 
 // step publishes the next events after the cursor, waits for their acknowledgement, and only then moves the cursor.
 func (s *Stream) step(ctx context.Context) (int, error) {
-	if _, err := s.store.numberSome(ctx); err != nil {
+	if _, err := s.orders.some(ctx); err != nil {
 		return 0, err
 	}
 	at, err := s.cursor(ctx)

@@ -1,8 +1,8 @@
 -- Events out: their order, the endpoints, the deliveries, the streams.
 
 -- name: OutboxHasNew :one
--- Whether any committed event has no position yet.
-SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL) AS has_new;
+-- Whether any committed event that was written since then has no position yet.
+SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL AND o.created_at >= @since::timestamptz) AS has_new;
 
 -- name: OutboxNumber :one
 -- Gives positions to committed events and queues them for the endpoints that want them, all in one statement, so that nobody can stop in the middle
@@ -11,8 +11,8 @@ SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL) AS has_new;
 WITH counter AS MATERIALIZED (
     SELECT c.last_position FROM outbox_counter c FOR UPDATE
 ), fresh AS MATERIALIZED (
-    SELECT o.event_id, row_number() OVER (ORDER BY o.created_at, o.event_id) AS n
-    FROM (SELECT u.event_id, u.created_at FROM outbox u WHERE u.position IS NULL ORDER BY u.created_at, u.event_id LIMIT @most::integer) o
+    SELECT o.event_id, o.created_at, row_number() OVER (ORDER BY o.created_at, o.event_id) AS n
+    FROM (SELECT u.event_id, u.created_at FROM outbox u WHERE u.position IS NULL AND u.created_at >= @since::timestamptz ORDER BY u.created_at, u.event_id LIMIT @most::integer) o
     WHERE EXISTS (SELECT FROM counter)
 ), numbered AS (
     UPDATE outbox o SET position = counter.last_position + fresh.n
@@ -29,7 +29,8 @@ WITH counter AS MATERIALIZED (
     ORDER BY n.position
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM numbered) AS numbered, (SELECT count(*) FROM queued) AS queued;
+SELECT (SELECT count(*) FROM numbered) AS numbered, (SELECT count(*) FROM queued) AS queued,
+    coalesce((SELECT max(f.created_at) FROM fresh f), @since::timestamptz)::timestamptz AS newest;
 
 -- name: EventGet :one
 SELECT * FROM outbox WHERE account_id = @account_id AND event_id = @event_id;

@@ -80,8 +80,11 @@ func chargeParams(p *parameters) (charges.Params, *apiError) {
 			return charges.Params{}, faultParameterMissing.of(required, "%s is required.", required)
 		}
 	}
+	if currency, given := p.get("currency"); given {
+		currency.text = lowerASCII(currency.text) // also in the canonical form: USD and usd are one request
+	}
 	wanted := charges.Params{
-		Amount: p.integer("amount"), Currency: lowerASCII(p.text("currency")), Customer: p.text("customer"), Source: p.text("source"),
+		Amount: p.integer("amount"), Currency: p.text("currency"), Customer: p.text("customer"), Source: p.text("source"),
 		Capture: true, Description: p.text("description"), Metadata: p.pairs("metadata"),
 		StatementDescriptorSuffix: p.text("statement_descriptor_suffix"), ReceiptEmail: p.text("receipt_email"),
 	}

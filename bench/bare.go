@@ -66,7 +66,7 @@ func bareMain(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.MaxConns = int32(*pool)
+	cfg.MaxConns = int32(*pool) //nolint:gosec // a small number
 	db, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return err

@@ -171,7 +171,7 @@ func compare(c provider.Charge, ours map[string]db.ChargesOfOperationsRow) Diffe
 		d.Kind = MadeTwice
 	case row.Status != string(c.Status):
 		d.Kind = OtherStatus
-	case row.Amount != c.Amount || row.Currency != c.Currency || row.AmountCaptured != c.AmountCaptured && row.Captured || row.AmountRefunded != c.AmountRefunded:
+	case row.Amount != c.Amount || row.Currency != c.Currency || row.AmountCaptured != c.AmountCaptured || row.AmountRefunded != c.AmountRefunded:
 		d.Kind = OtherAmount
 		d.Here += fmt.Sprintf(" (captured %d, refunded %d)", row.AmountCaptured, row.AmountRefunded)
 		d.There += fmt.Sprintf(" (captured %d, refunded %d)", c.AmountCaptured, c.AmountRefunded)

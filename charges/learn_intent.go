@@ -49,7 +49,7 @@ func (l *Learner) failIntent(ctx context.Context, n News, in *provider.Intent, m
 		row, err := l.store.queries.ChargeOfOperationLock(ctx, tx, in.Tags.Operation)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			_, err := mark(ctx, tx, "an orphan: the operation "+in.Tags.Operation+" is not known here")
+			_, err := mark(ctx, tx, booksDiffer+"an orphan: the operation "+in.Tags.Operation+" is not known here")
 			return err
 		case err != nil:
 			return err

@@ -21,7 +21,15 @@ func (l *Learner) refund(ctx context.Context, n News, mark Mark) error {
 		if err := l.settle(ctx, got.Tags.Operation, got.ID, moneyMoves(string(got.Status))); err != nil {
 			return err
 		}
-		return l.changeRefund(ctx, n, got, mark)
+		// A refund that fails after all gives its amount back; how much is refunded now, the charge itself tells.
+		charge, err := l.provider.GetCharge(ctx, got.ChargeID)
+		if err != nil {
+			return err
+		}
+		if charge == nil {
+			return l.note(ctx, mark, "the provider has no charge of this refund")
+		}
+		return l.changeRefund(ctx, n, got, charge, mark)
 	}
 	// Not made by us; it may still be a refund of a charge of ours.
 	charge, err := l.provider.GetCharge(ctx, got.ChargeID)
@@ -35,11 +43,11 @@ func (l *Learner) refund(ctx context.Context, n News, mark Mark) error {
 }
 
 // changeRefund moves a settled refund forward. One that fails after all gives its amount back to the charge.
-func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund, mark Mark) error {
+func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund, theirs *provider.Charge, mark Mark) error {
 	return db.Tx(ctx, l.store.pool, func(ctx context.Context, tx db.DBTX) error {
 		at, err := l.store.queries.RefundOfOperation(ctx, tx, got.Tags.Operation)
 		if errors.Is(err, pgx.ErrNoRows) {
-			_, err := mark(ctx, tx, "an orphan: the operation "+got.Tags.Operation+" is not known here; `paidonce audit` tells more")
+			_, err := mark(ctx, tx, booksDiffer+"an orphan: the operation "+got.Tags.Operation+" is not known here; `paidonce audit` tells more")
 			return err
 		}
 		if err != nil {
@@ -58,7 +66,7 @@ func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund
 		case row.ProviderID == nil && row.Status == string(provider.Pending):
 			return db.Final(errors.New("the operation " + row.OperationID + " has no outcome yet"))
 		case row.ProviderID == nil || *row.ProviderID != got.ID:
-			_, err := mark(ctx, tx, "another refund of the same operation than the one we know; `paidonce audit` tells more")
+			_, err := mark(ctx, tx, booksDiffer+"another refund of the same operation than the one we know; `paidonce audit` tells more")
 			return err
 		case !forward(row.Status, string(got.Status)):
 			_, err := mark(ctx, tx, "nothing new")
@@ -67,7 +75,7 @@ func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund
 		if ok, err := mark(ctx, tx, "refund "+string(got.Status)); err != nil || !ok {
 			return err
 		}
-		return l.writeRefundChange(ctx, tx, n, charge, row, got)
+		return l.writeRefundChange(ctx, tx, n, charge, row, got, theirs)
 	})
 }
 
@@ -76,7 +84,7 @@ func forward(was, now string) bool {
 	return was != now && moneyMoves(was) && (was != string(provider.Succeeded) || !moneyMoves(now))
 }
 
-func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund) error {
+func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund, theirs *provider.Charge) error {
 	row.Status, row.FailureReason = string(got.Status), orNil(got.FailureReason)
 	if err := l.store.queries.RefundChange(ctx, tx, db.RefundChangeParams{ID: row.ID, Status: row.Status, FailureReason: row.FailureReason}); err != nil {
 		return err
@@ -88,7 +96,11 @@ func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, cha
 	kinds := []string{"refund.updated"}
 	if !moneyMoves(row.Status) {
 		kinds = append(kinds, "refund.failed")
-		if err := l.store.queries.ChargeGiveBack(ctx, tx, db.ChargeGiveBackParams{Amount: row.Amount, ID: row.ChargeID}); err != nil {
+		refunded := max(charge.AmountRefunded-row.Amount, 0)
+		if charge.AmountRefundPending == 0 && theirs.AmountRefunded <= charge.AmountCaptured {
+			refunded = theirs.AmountRefunded
+		}
+		if err := l.store.queries.ChargeSetRefunded(ctx, tx, db.ChargeSetRefundedParams{AmountRefunded: refunded, ID: row.ChargeID}); err != nil {
 			return err
 		}
 	}

@@ -104,6 +104,9 @@ func refundable(c db.Charge, asked int64) (int64, error) {
 		return 0, refuse(http.StatusBadRequest, "charge_already_refunded", "charge", "The charge has been refunded already.")
 	case left == 0:
 		return 0, refuse(http.StatusConflict, "refund_pending", "charge", "All that is left of the charge is reserved for refunds whose outcome is not known yet.")
+	case asked > left && asked <= left+c.AmountRefundPending:
+		// It may fit after all: the same request under the same key is the right retry, and must not be told otherwise now and made later.
+		return 0, refuse(http.StatusConflict, "refund_pending", "amount", "What is left of the charge is reserved for refunds whose outcome is not known yet.")
 	case asked > left:
 		return 0, refuse(http.StatusBadRequest, "amount_too_large", "amount", "amount is greater than what is left of the charge.")
 	case asked == 0:

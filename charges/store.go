@@ -44,6 +44,7 @@ func (s *Store) CommitOn(hot db.DBTX) { s.hot = hot }
 // claimRow is one row of commit 1.
 type claimRow struct {
 	op       idemkeys.Operation
+	asked    time.Time // this machine's time before the claim
 	apiKeyID string
 	version  int16
 	hash     []byte
@@ -54,7 +55,7 @@ type claimRow struct {
 // NewService returns the service of charges over its engine.
 func NewService(s *Store, e *idemkeys.Engine, cfg Config) *Service {
 	s.claims.Late = func(r claimRow, claimedAt time.Time) {
-		e.Abandon(r.op.Leased(claimedAt), "claimed after the caller had given up")
+		e.Abandon(r.op.Leased(claimedAt, r.asked), "claimed after the caller had given up")
 	}
 	return &Service{store: s, engine: e, cfg: cfg}
 }
@@ -69,7 +70,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 			Amount:         p.Amount, Currency: p.Currency, Customer: p.Customer, Source: p.Source, Capture: p.Capture,
 			Description: p.Description, ReceiptEmail: p.ReceiptEmail, StatementDescriptorSuffix: p.StatementDescriptorSuffix, Metadata: p.Metadata,
 		}
-		row := claimRow{apiKeyID: r.APIKeyID, request: request, metadata: "{}"}
+		row := claimRow{asked: time.Now(), apiKeyID: r.APIKeyID, request: request, metadata: "{}"} //tidy:clock the run counts from before its claim
 		row.version, row.hash = r.Fingerprint.Current()
 		kind, freeze := KindCreate, any(request)
 		if s.cfg.Intents {
@@ -91,7 +92,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 			ResourceID: db.NewID("ch"), RequestID: r.RequestID, LeaseToken: leaseToken, Actor: "request " + r.RequestID, Attempts: 1, WindowOpen: true,
 		}
 		claimedAt, won, err := s.store.claims.Do(ctx, row)
-		op := row.op.Leased(claimedAt)
+		op := row.op.Leased(claimedAt, row.asked)
 		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt = claimedAt, claimedAt, claimedAt
 		return op, won, err
 	}

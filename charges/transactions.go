@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,7 +21,7 @@ import (
 func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Operation, chargeID string,
 	begin func(ctx context.Context, tx db.DBTX, charge db.Charge) (frozen any, err error),
 ) (idemkeys.Operation, bool, error) {
-	won := false
+	won, asked := false, time.Now() //tidy:clock the run counts from before its claim
 	err := db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
 		won = false
 		row, err := s.queries.ChargeLock(ctx, tx, db.ChargeLockParams{AccountID: r.AccountID, ID: chargeID})
@@ -52,7 +53,7 @@ func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Ope
 		return op, false, nil
 	}
 	op.FirstAttemptAt, op.LastAttemptAt = op.CreatedAt, op.CreatedAt
-	return op.Leased(op.CreatedAt), won && err == nil, err
+	return op.Leased(op.CreatedAt, asked), won && err == nil, err
 }
 
 // errTaken rolls a claim back whose key is taken.

@@ -23,7 +23,7 @@ func (q *Queries) InstallationTag(ctx context.Context, db DBTX) (string, error) 
 
 const keyAdvance = `-- name: KeyAdvance :execrows
 UPDATE idempotency_keys k SET recovery_point = $1, params = $2::bytea,
-    first_attempt_at = clock_timestamp(), server_errors = 0, lookup_misses = 0, first_miss_at = NULL
+    first_attempt_at = clock_timestamp(), passes = 0, server_errors = 0, lookup_misses = 0, first_miss_at = NULL
 WHERE k.account_id = $3 AND k.key = $4 AND k.operation_id = $5
     AND k.lease_token = $6::text AND k.recovery_point = $7 AND k.finished_at IS NULL
 `
@@ -236,11 +236,11 @@ WITH ownerless AS (
     SELECT o.account_id, o.key, o.reached, o.locked_at FROM ownerless o UNION ALL SELECT w.account_id, w.key, w.reached, w.locked_at FROM waiting w
 ), leased AS (
     UPDATE idempotency_keys k SET
-        lease_token = $6::text, locked_at = clock_timestamp(), attempts = k.attempts + 1,
+        lease_token = $6::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, passes = k.passes + 1,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     FROM due
     WHERE k.account_id = due.account_id AND k.key = due.key AND due.account_id > '' AND due.key > ''
-    RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, due.reached, due.locked_at AS was_locked_at
+    RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, k.passes, due.reached, due.locked_at AS was_locked_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
     SELECT leased.operation_id, 'resumed', leased.attempts, $7::text, leased.was_locked_at,
@@ -248,7 +248,7 @@ WITH ownerless AS (
     FROM leased
 )
 SELECT account_id, key, operation_id, kind, params, resource_id, request_id, recovery_point, lease_token::text AS lease_token, attempts,
-    created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses,
+    created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses, passes,
     reached::boolean AS reached,
     (first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
     coalesce(first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
@@ -282,6 +282,7 @@ type KeyLeaseDueRow struct {
 	LastAttemptAt  time.Time
 	ServerErrors   int32
 	LookupMisses   int32
+	Passes         int32
 	Reached        bool
 	WindowOpen     bool
 	SpanOver       bool
@@ -327,6 +328,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 			&i.LastAttemptAt,
 			&i.ServerErrors,
 			&i.LookupMisses,
+			&i.Passes,
 			&i.Reached,
 			&i.WindowOpen,
 			&i.SpanOver,
@@ -344,7 +346,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 
 const keyLeasedDue = `-- name: KeyLeasedDue :many
 SELECT k.account_id, k.key, k.operation_id, k.kind, k.params, k.resource_id, k.request_id, k.recovery_point, k.lease_token::text AS lease_token, k.attempts,
-    k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses,
+    k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses, k.passes,
     true::boolean AS reached,
     (k.first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
     coalesce(k.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
@@ -375,6 +377,7 @@ type KeyLeasedDueRow struct {
 	LastAttemptAt  time.Time
 	ServerErrors   int32
 	LookupMisses   int32
+	Passes         int32
 	Reached        bool
 	WindowOpen     bool
 	SpanOver       bool
@@ -408,6 +411,7 @@ func (q *Queries) KeyLeasedDue(ctx context.Context, db DBTX, arg KeyLeasedDuePar
 			&i.LastAttemptAt,
 			&i.ServerErrors,
 			&i.LookupMisses,
+			&i.Passes,
 			&i.Reached,
 			&i.WindowOpen,
 			&i.SpanOver,
@@ -501,7 +505,7 @@ func (q *Queries) KeyPark(ctx context.Context, db DBTX, arg KeyParkParams) (int6
 
 const keyRead = `-- name: KeyRead :one
 
-SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at,
+SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, k.passes,
     (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - $1::interval)::boolean AS stale,
     coalesce(k.expires_at <= clock_timestamp(), false)::boolean AS expired,
     coalesce(k.first_attempt_at > clock_timestamp() - $2::interval, true)::boolean AS window_open,
@@ -579,6 +583,7 @@ func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyR
 		&i.IdempotencyKey.CreatedAt,
 		&i.IdempotencyKey.FinishedAt,
 		&i.IdempotencyKey.ExpiresAt,
+		&i.IdempotencyKey.Passes,
 		&i.Stale,
 		&i.Expired,
 		&i.WindowOpen,
@@ -761,7 +766,7 @@ func (q *Queries) KeyTaken(ctx context.Context, db DBTX, arg KeyTakenParams) (Ke
 
 const keyUnpark = `-- name: KeyUnpark :execrows
 WITH unparked AS (
-    UPDATE idempotency_keys k SET parked_at = NULL, next_run_at = clock_timestamp(), attempts = 1
+    UPDATE idempotency_keys k SET parked_at = NULL, next_run_at = clock_timestamp(), attempts = 1, passes = 0
     WHERE k.operation_id = $3 AND k.status = 'in_progress' AND k.parked_at IS NOT NULL
     RETURNING k.operation_id, k.attempts
 )

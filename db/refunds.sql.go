@@ -131,21 +131,6 @@ func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int
 	return events, err
 }
 
-const chargeGiveBack = `-- name: ChargeGiveBack :exec
-UPDATE charges SET amount_refunded = amount_refunded - $1::bigint WHERE id = $2
-`
-
-type ChargeGiveBackParams struct {
-	Amount int64
-	ID     string
-}
-
-// A refund that had counted failed after all.
-func (q *Queries) ChargeGiveBack(ctx context.Context, db DBTX, arg ChargeGiveBackParams) error {
-	_, err := db.Exec(ctx, chargeGiveBack, arg.Amount, arg.ID)
-	return err
-}
-
 const chargeLock = `-- name: ChargeLock :one
 
 SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
@@ -295,6 +280,21 @@ func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeRe
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const chargeSetRefunded = `-- name: ChargeSetRefunded :exec
+UPDATE charges SET amount_refunded = $1 WHERE id = $2
+`
+
+type ChargeSetRefundedParams struct {
+	AmountRefunded int64
+	ID             string
+}
+
+// A refund that had counted failed after all; the row is locked.
+func (q *Queries) ChargeSetRefunded(ctx context.Context, db DBTX, arg ChargeSetRefundedParams) error {
+	_, err := db.Exec(ctx, chargeSetRefunded, arg.AmountRefunded, arg.ID)
+	return err
 }
 
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one

@@ -74,6 +74,7 @@ type Operation struct {
 	LeaseToken string
 	Actor      string // who drives it, for the operation's log
 	Attempts   int
+	Passes     int       // of the attempts, those of the reconciler
 	CreatedAt  time.Time // the database's clock
 
 	// Reached: an earlier attempt may have had its effect at the provider.

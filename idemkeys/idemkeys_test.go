@@ -156,13 +156,16 @@ func TestJudge(t *testing.T) {
 // The pauses grow, are spread, and are bounded.
 func TestPauseAfter(t *testing.T) {
 	t.Parallel()
-	for attempts := range 500 {
+	if p := pauseAfter(0); p != 0 {
+		t.Errorf("the reconciler waits %v for what only clients have tried", p)
+	}
+	for passes := 1; passes < 500; passes++ {
 		whole := pauseMax
-		if attempts < 10 {
-			whole = min(pauseFirst<<max(attempts-1, 0), pauseMax)
+		if passes < 10 {
+			whole = min(pauseFirst<<(passes-1), pauseMax)
 		}
-		if p := pauseAfter(attempts); p < whole/2 || p > whole+1 {
-			t.Errorf("after %d attempts: %v, outside %v to %v", attempts, p, whole/2, whole)
+		if p := pauseAfter(passes); p < whole/2 || p > whole+1 {
+			t.Errorf("after %d passes: %v, outside %v to %v", passes, p, whole/2, whole)
 		}
 	}
 }

@@ -103,6 +103,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	defer cancel()
 	row := k.IdempotencyKey
 	token := newLeaseToken()
+	asked := beforeLease()
 	var got db.KeyTakeOverRow
 	lost := false // an answer: the lease may be taken
 	err = db.Retry(ctx, func(ctx context.Context) (err error) {
@@ -120,7 +121,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 			return Operation{}, false, nil // not ours, or not known to be: then it goes stale
 		}
 	}
-	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now})
+	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now, asked: asked})
 	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++
 	op.LastAttemptAt = got.Now
@@ -174,16 +175,16 @@ func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([
 		Most: int32(most), Actor: reconciler, LeaseToken: newLeaseToken(), //nolint:gosec // a handful
 	}
 	var rows []db.KeyLeaseDueRow
-	asked := false
+	asked, lost := beforeLease(), false
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		if asked { // an answer was lost: what it leased would lie there until it is stale
+		if lost { // an answer was lost: what it leased would lie there until it is stale
 			rows, err = e.leasedDue(ctx, p)
 			if err != nil || len(rows) > 0 {
 				return err
 			}
 		}
 		rows, err = e.queries.KeyLeaseDue(ctx, e.pool, p)
-		asked = err != nil && db.Classify(err) == db.Unreachable
+		lost = err != nil && db.Classify(err) == db.Unreachable
 		return err
 	})
 	if err != nil {
@@ -194,11 +195,11 @@ func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([
 	for _, r := range rows {
 		op := Operation{
 			AccountID: r.AccountID, Key: r.Key, ID: r.OperationID, Kind: r.Kind, Point: Point(r.RecoveryPoint), Params: r.Params,
-			ResourceID: r.ResourceID, RequestID: r.RequestID, LeaseToken: r.LeaseToken, Actor: reconciler, Attempts: int(r.Attempts),
+			ResourceID: r.ResourceID, RequestID: r.RequestID, LeaseToken: r.LeaseToken, Actor: reconciler, Attempts: int(r.Attempts), Passes: int(r.Passes),
 			CreatedAt: r.CreatedAt, FirstAttemptAt: r.FirstAttemptAt, LastAttemptAt: r.LastAttemptAt,
 			Reached: r.Reached, WindowOpen: r.WindowOpen, SpanOver: r.SpanOver, ServerErrors: int(r.ServerErrors), Misses: int(r.LookupMisses),
 		}
-		ops = append(ops, op.Leased(r.Now))
+		ops = append(ops, op.Leased(r.Now, asked))
 	}
 	return ops, nil
 }
@@ -215,13 +216,13 @@ func (e *Engine) leasedDue(ctx context.Context, p db.KeyLeaseDueParams) ([]db.Ke
 
 type facts struct {
 	reached, windowOpen, spanOver bool
-	now                           time.Time
+	now, asked                    time.Time
 }
 
 func operation(row db.IdempotencyKey, f facts) Operation {
 	op := Operation{
 		AccountID: row.AccountID, Key: row.Key, ID: row.OperationID, Kind: row.Kind, Point: Point(row.RecoveryPoint),
-		Params: row.Params, ResourceID: row.ResourceID, RequestID: row.RequestID, Attempts: int(row.Attempts), CreatedAt: row.CreatedAt,
+		Params: row.Params, ResourceID: row.ResourceID, RequestID: row.RequestID, Attempts: int(row.Attempts), Passes: int(row.Passes), CreatedAt: row.CreatedAt,
 		Reached: f.reached, WindowOpen: f.windowOpen, SpanOver: f.spanOver,
 		ServerErrors: int(row.ServerErrors), Misses: int(row.LookupMisses),
 	}
@@ -234,14 +235,18 @@ func operation(row db.IdempotencyKey, f facts) Operation {
 	if row.LastAttemptAt != nil {
 		op.LastAttemptAt = *row.LastAttemptAt
 	}
-	return op.Leased(f.now)
+	return op.Leased(f.now, f.asked)
 }
 
-// Leased notes the database's time at the moment of the lease, so that Now can tell it later without asking.
-func (op Operation) Leased(now time.Time) Operation {
-	op.now, op.leased = now, time.Now() //tidy:clock only its monotonic reading is used, to measure from the lease on
+// Leased notes the database's time at the moment of the lease, and this machine's from before the lease was asked for: the run counts from there, so
+// it ends before anybody presumes its owner gone, however late the answer came.
+func (op Operation) Leased(now, asked time.Time) Operation {
+	op.now, op.leased = now, asked
 	return op
 }
+
+// beforeLease is this machine's time before a lease is asked for; only its monotonic reading is used.
+func beforeLease() time.Time { return time.Now() } //tidy:clock to measure how long a run takes
 
 // Now is the database's time, carried on since the lease by this machine's monotonic clock. For what is shown, not for what is decided.
 func (op Operation) Now() time.Time {

@@ -23,7 +23,7 @@ const (
 	// An operation that was driven this often, over this long, without an outcome needs a person. Both count: an impatient client alone, or an outage of
 	// an hour, should not bring work to people. At the reconciler's longest pause 200 attempts are about 16 hours, well inside the provider's window.
 	attemptsMax = 200
-	patienceMin = 6 * time.Hour
+	patience    = 6 * time.Hour
 )
 
 // planFor decides by stored facts alone, never by who asks and never by this machine's clock. known: the engine has a phase for the
@@ -34,8 +34,8 @@ func planFor(op Operation, known, due bool) (p Plan, why string) {
 		return Wait, ""
 	case !known:
 		return Park, fmt.Sprintf("nothing is known to do for kind %q at recovery point %q", op.Kind, op.Point)
-	case op.Attempts > attemptsMax && op.Now().Sub(op.CreatedAt) > patienceMin:
-		return Park, fmt.Sprintf("no outcome after %d attempts and %v", attemptsMax, patienceMin)
+	case op.Attempts > attemptsMax && op.Now().Sub(op.CreatedAt) > patience:
+		return Park, fmt.Sprintf("no outcome after %d attempts and %v", attemptsMax, patience)
 	}
 	return op.Plan(), ""
 }

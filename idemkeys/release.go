@@ -10,19 +10,33 @@ import (
 )
 
 const (
-	// The pause before the reconciler drives an operation again starts at a second, doubles with each attempt, and stops growing
-	// at five minutes: an outage of a day then costs a few hundred calls an operation.
+	// Pauses between the reconciler's attempts start at a second, double, and stop growing at five minutes: an outage of a day then costs a few hundred
+	// calls an operation.
 	pauseFirst = time.Second
 	pauseMax   = 5 * time.Minute
+	// missPauses is how many looks are spread over the span in which absence is proven: enough for the default of three, with one to spare.
+	missPauses = 4
 )
 
-// pauseAfter is how long an operation rests after an attempt; half of it is random, so that what failed together does not come back together.
-func pauseAfter(attempts int) time.Duration {
+// pauseAfter is how long an operation rests before the reconciler drives it, the next time; half of it is random, so that what failed together does not
+// come back together. passes counts the reconciler's attempts alone: what clients tried in vain is due at once, and an impatient one makes nobody wait.
+func pauseAfter(passes int) time.Duration {
+	if passes == 0 {
+		return 0
+	}
 	p := pauseMax
-	if attempts < 10 {
-		p = min(pauseFirst<<max(attempts-1, 0), pauseMax)
+	if passes < 10 {
+		p = min(pauseFirst<<(passes-1), pauseMax)
 	}
 	return p/2 + rand.N(p/2+1)
+}
+
+// pause is how long an operation rests after a run without an outcome.
+func (e *Engine) pause(op Operation, u Unresolved) time.Duration {
+	if u.Missed { // looking more often proves nothing sooner
+		return max(e.cfg.LookupSpan/missPauses, u.RetryAfter)
+	}
+	return max(pauseAfter(op.Passes), u.RetryAfter)
 }
 
 // unresolved ends a run without an outcome: the point stays, the lease goes back, and the next driver resumes there.
@@ -49,7 +63,7 @@ const writeGrace = 3 * time.Second
 func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
 	defer cancel()
-	pause := max(pauseAfter(op.Attempts), u.RetryAfter)
+	pause := e.pause(op, u)
 	f := op.Fence()
 	p := db.KeyReleaseParams{
 		LastError: bounded(u.Reason), Actor: op.Actor, Reference: bounded(u.Reference), Pause: pause, Missed: u.Missed,

@@ -89,6 +89,7 @@ var errVanished = errors.New("the key is gone")
 func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, *record, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
+	asked := beforeLease()
 	op, won, err := claim(ctx, r, newOperationID(), newLeaseToken())
 	if err != nil && errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrNotWritten) {
 		e.Abandon(op, "its caller did not hear that it had claimed it")
@@ -106,7 +107,7 @@ func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, 
 	row := k.IdempotencyKey
 	if row.OperationID == op.ID && row.LeaseToken != nil && *row.LeaseToken == op.LeaseToken {
 		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt = row.CreatedAt, row.CreatedAt, row.CreatedAt
-		return op.Leased(k.Now), nil, true, nil
+		return op.Leased(k.Now, asked), nil, true, nil
 	}
 	return op, &k, false, nil
 }
@@ -171,7 +172,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // It is the one runner: the HTTP handler and the reconciler both end up here. Errors: [*Unknown], [*Parked], [*InUse] when the lease was lost.
 func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
 	// From here on the work hangs on its lease, not on whoever asked for it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RunLimit())
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), op.leased.Add(e.cfg.RunLimit()))
 	defer cancel()
 	defer e.waiters.wake(scopedKey{op.AccountID, op.Key})
 	phases := e.kinds[op.Kind].Phases

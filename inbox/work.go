@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -28,8 +27,8 @@ const (
 	errorMax    = 1000 // bytes kept of a reason
 )
 
-// errMarked: somebody else has processed the event meanwhile.
-var errMarked = errors.New("the event is processed already")
+// NeedsPerson begins the result of an event that shows that the books do not agree; it is told once, at level error.
+const NeedsPerson = "books differ: "
 
 // Work processes events until ctx ends; what it has begun ends in order.
 func (i *Inbox) Work(ctx context.Context) {
@@ -79,11 +78,16 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 	ctx, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
 	e := Event{ID: row.ID, Type: row.Type, ObjectID: row.ObjectID, Livemode: row.Livemode, Payload: row.Payload}
+	var came string
 	err := i.apply(ctx, e, func(ctx context.Context, tx db.DBTX, result string) (bool, error) {
+		came = result
 		n, err := i.queries.InboxDone(ctx, tx, db.InboxDoneParams{Result: bounded(result), ID: row.ID, Attempts: row.Attempts})
 		return n == 1, err
 	})
-	if err == nil || errors.Is(err, errMarked) {
+	if err == nil {
+		if strings.HasPrefix(came, NeedsPerson) {
+			i.cfg.Log.ErrorContext(ctx, "the provider's books and ours do not agree: a person has to look", "event_id", e.ID, "type", e.Type, "object", e.ObjectID, "result", came)
+		}
 		return
 	}
 	log := i.cfg.Log.With("event_id", row.ID, "type", row.Type, "attempt", row.Attempts)

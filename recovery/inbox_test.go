@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"paidonce/charges"
 	"paidonce/inbox"
+	"paidonce/provider"
 	"paidonce/provider/stripesim"
 )
 
@@ -25,7 +27,7 @@ func (w *world) inboxOf(i instance, apply inbox.Apply) *inbox.Inbox {
 	if apply == nil {
 		l := charges.NewLearner(i.store, i.engine, w.psp, charges.Config{Installation: "test", LookupMisses: 3})
 		apply = func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
-			return l.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
+			return l.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
 		}
 	}
 	return inbox.New(inbox.Config{Pool: w.pool, Secrets: []string{"whsec_old", secret}, Apply: apply, Log: quiet})
@@ -200,7 +202,7 @@ func TestNewsOfOthersIsLeftAlone(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM provider_events WHERE processed_at IS NOT NULL`); n != 4 {
 		t.Errorf("%d are processed", n)
 	}
-	if n := w.count(`SELECT count(*) FROM provider_events WHERE result LIKE 'an orphan%'`); n != 1 {
+	if n := w.count(`SELECT count(*) FROM provider_events WHERE result LIKE 'books differ: an orphan%'`); n != 1 {
 		t.Error("the orphan is not told")
 	}
 	if n := w.count(`SELECT count(*) FROM outbox`); n != 1 {
@@ -244,14 +246,91 @@ func TestNewsMovesStateForward(t *testing.T) {
 	if err := w.sim.DisputeCharge(id); err != nil {
 		t.Fatal(err)
 	}
-	w.deliver(in, "evt_charge", "charge.updated", id)
-	w.deliver(in, "evt_charge2", "charge.updated", id)
+	dispute := w.dispute()
+	w.deliver(in, "evt_dispute", "charge.dispute.created", dispute)
+	w.deliver(in, "evt_dispute2", "charge.dispute.updated", dispute)
 	w.process(in)
 	if n := w.count(`SELECT count(*) FROM outbox WHERE type = 'charge.dispute.created'`); n != 1 {
 		t.Errorf("%d events charge.dispute.created", n)
 	}
 	if n := w.count(`SELECT count(*) FROM charges WHERE disputed`); n != 1 {
 		t.Error("the charge does not say that it is disputed")
+	}
+	// PB-124: won, the charge can be refunded again, and its later news does not bring the dispute back.
+	if err := w.sim.CloseDispute(dispute, "won"); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver(in, "evt_won", "charge.dispute.closed", dispute)
+	w.process(in)
+	if res, err := i.refund(w, "after", charge, 100); err != nil || res.Answer.Code != http.StatusCreated {
+		t.Fatalf("%d %s, %v", res.Answer.Code, res.Answer.Body, err)
+	}
+	w.deliver(in, "evt_refunded", "charge.refunded", id)
+	w.process(in)
+	if n := w.count(`SELECT count(*) FROM charges WHERE disputed`); n != 0 {
+		t.Error("a dispute that was won came back")
+	}
+	if n := w.count(`SELECT count(*) FROM outbox WHERE type LIKE 'charge.dispute.%'`); n != 2 {
+		t.Errorf("%d events of the dispute", n)
+	}
+}
+
+// dispute is the id of the only dispute at the provider.
+func (w *world) dispute() string {
+	w.t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/v1/disputes", nil)
+	r.Header.Set("Authorization", "Bearer sk_test_x")
+	rec := httptest.NewRecorder()
+	w.sim.ServeHTTP(rec, r)
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {
+		w.t.Fatalf("%s, %v", rec.Body, err)
+	}
+	return list.Data[0].ID
+}
+
+// Refunds made elsewhere, in the provider's dashboard say: our sum follows theirs, up and down, and waits while refunds of ours are under way.
+func TestRefundsMadeElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.start(nil, nil)
+	in := w.inboxOf(i, nil)
+	charge := i.made(w, "k", twenty)
+	id := w.providerCharge()
+	elsewhere, err := w.psp.Refund(t.Context(), provider.RefundRequest{
+		IdempotencyKey: "dashboard", Tags: provider.Tags{Operation: "op_x", Installation: "elsewhere"}, ChargeID: id, Amount: 300,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sim.AddFault(stripesim.Rule{Match: stripesim.Match{Method: http.MethodPost, Path: "/v1/refunds"}, Count: 1, Fault: stripesim.Fault{Type: stripesim.DropBefore}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = i.refund(w, "ours", charge, 800)
+	wantUnknown(t, err)
+	w.deliver(in, "evt_1", "charge.refunded", id)
+	w.process(in)
+	if n := w.count(`SELECT count(*) FROM provider_events WHERE processed_at IS NOT NULL`); n != 0 {
+		t.Error("news of the sum was used up while a refund of ours was under way")
+	}
+	w.pass(i)
+	w.process(in)
+	if n := w.count(`SELECT amount_refunded FROM charges`); n != 1100 {
+		t.Errorf("%d refunded, want 1100", n)
+	}
+	if err := w.sim.FailRefund(elsewhere.Refund.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver(in, "evt_2", "refund.failed", elsewhere.Refund.ID)
+	w.process(in)
+	if n := w.count(`SELECT amount_refunded FROM charges`); n != 800 {
+		var why string
+		_ = w.pool.QueryRow(t.Context(), `SELECT coalesce(result, last_error, string_agg(id,'')) FROM provider_events WHERE id = 'evt_2' GROUP BY result, last_error`).Scan(&why)
+		t.Errorf("%d refunded after theirs failed, want 800: %s", n, why)
 	}
 }
 

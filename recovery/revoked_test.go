@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"paidonce/db"
 	"paidonce/idemkeys"
 	"paidonce/provider/stripesim"
 )
@@ -55,7 +54,7 @@ func TestARevokedAPIKeyLearnsNothing(t *testing.T) {
 	for _, c := range []struct{ statement, guard, ask string }{
 		{"ChargeClaim", inClaim, "new"}, {"KeyRead", inRead, "finished"}, {"KeyRead", inRead, "parked"},
 	} {
-		pool := db.Pool(without(t, w.pool, c.statement, c.guard))
+		pool := without(t, w.pool, c.statement, c.guard)
 		if err := asks[c.ask](w.start(pool, nil)); errors.Is(err, idemkeys.ErrNotClaimable) {
 			t.Errorf("without the check in %s, %s is refused all the same: this test cannot fail", c.statement, c.ask)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -108,7 +109,7 @@ func (w *world) journey(e *idemkeys.Engine, key string) (idemkeys.Result, error)
 			ResourceID: "none", RecoveryPoint: string(idemkeys.Started), LeaseToken: token, ApiKeyID: r.APIKeyID,
 		})
 		op := idemkeys.Operation{AccountID: r.AccountID, Key: r.Key, ID: id, Kind: "journey", Point: idemkeys.Started, LeaseToken: token, Attempts: 1, RequestID: r.RequestID}
-		return op.Leased(at), err == nil, nil
+		return op.Leased(at, time.Now()), err == nil, nil
 	})
 }
 

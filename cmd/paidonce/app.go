@@ -81,7 +81,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, StaleAfter: cfg.StaleAfter})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
 	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
-		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
+		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
 	}})
 	guard := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
 	events := outbox.New(outbox.Config{Pool: pool, CheckURL: guard.CheckURL})

@@ -142,6 +142,8 @@ func (c *config) checkConnections(needs need, bad reporter) {
 	}
 	if needs&needProvider != 0 && c.StripeAPIKey == "" {
 		bad("STRIPE_API_KEY", "is required, such as sk_test_…; `paidonce dev` needs none")
+	} else if c.StripeAPIKey != "" && !strings.HasPrefix(c.StripeAPIKey, "sk_") && !strings.HasPrefix(c.StripeAPIKey, "rk_") {
+		bad("STRIPE_API_KEY", "must be a secret or restricted key: sk_… or rk_…")
 	}
 	if u, err := url.Parse(c.StripeAPIBase); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
 		bad("STRIPE_API_BASE", "must be an http or https url without user or password, such as https://api.stripe.com")
@@ -239,7 +241,9 @@ func (c *config) checkRest(bad reporter) {
 }
 
 func (c *config) engine() idemkeys.Config {
-	return idemkeys.Config{StaleAfter: c.StaleAfter, ProviderTimeout: c.ProviderTimeout, KeyWindow: c.ProviderKeyWindow, LookupSpan: c.LookupSpan}
+	return idemkeys.Config{StaleAfter: c.StaleAfter, ProviderTimeout: c.ProviderTimeout, KeyWindow: c.ProviderKeyWindow,
+		// Whoever was at work at the first miss has stopped before the last one, so nothing can still be sent when absence is concluded.
+		LookupSpan: max(c.LookupSpan, c.StaleAfter)}
 }
 
 func (c *config) charges(installation string) charges.Config {

@@ -63,7 +63,7 @@ WITH ownerless AS (
     SELECT o.account_id, o.key, o.reached, o.locked_at FROM ownerless o UNION ALL SELECT w.account_id, w.key, w.reached, w.locked_at FROM waiting w
 ), leased AS (
     UPDATE idempotency_keys k SET
-        lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1,
+        lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, passes = k.passes + 1,
         first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
     FROM due
     WHERE k.account_id = due.account_id AND k.key = due.key AND due.account_id > '' AND due.key > ''
@@ -75,7 +75,7 @@ WITH ownerless AS (
     FROM leased
 )
 SELECT account_id, key, operation_id, kind, params, resource_id, request_id, recovery_point, lease_token::text AS lease_token, attempts,
-    created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses,
+    created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses, passes,
     reached::boolean AS reached,
     (first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
     coalesce(first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
@@ -86,7 +86,7 @@ FROM leased;
 -- What KeyLeaseDue leased under this token, read back when its answer was lost. Whether an earlier attempt had reached the provider is not known
 -- any more, so it is said to have.
 SELECT k.account_id, k.key, k.operation_id, k.kind, k.params, k.resource_id, k.request_id, k.recovery_point, k.lease_token::text AS lease_token, k.attempts,
-    k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses,
+    k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses, k.passes,
     true::boolean AS reached,
     (k.first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
     coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
@@ -135,7 +135,7 @@ SELECT parked.operation_id, 'parked', parked.attempts, @actor::text, parked.last
 -- name: KeyUnpark :execrows
 -- A person lets the drivers try again, now and with fresh patience. What is known of the provider stays.
 WITH unparked AS (
-    UPDATE idempotency_keys k SET parked_at = NULL, next_run_at = clock_timestamp(), attempts = 1
+    UPDATE idempotency_keys k SET parked_at = NULL, next_run_at = clock_timestamp(), attempts = 1, passes = 0
     WHERE k.operation_id = @operation_id AND k.status = 'in_progress' AND k.parked_at IS NOT NULL
     RETURNING k.operation_id, k.attempts
 )
@@ -208,7 +208,7 @@ SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id A
 -- name: KeyAdvance :execrows
 -- Moves an operation to its next recovery point under its fence; the lease stays. What is counted is counted for each step: its window, errors, misses.
 UPDATE idempotency_keys k SET recovery_point = @next_point, params = @params::bytea,
-    first_attempt_at = clock_timestamp(), server_errors = 0, lookup_misses = 0, first_miss_at = NULL
+    first_attempt_at = clock_timestamp(), passes = 0, server_errors = 0, lookup_misses = 0, first_miss_at = NULL
 WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
     AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL;
 

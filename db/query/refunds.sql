@@ -90,9 +90,9 @@ SELECT * FROM refunds WHERE id = @id FOR UPDATE;
 -- name: RefundChange :exec
 UPDATE refunds SET status = @status, failure_reason = sqlc.narg(failure_reason) WHERE id = @id;
 
--- name: ChargeGiveBack :exec
--- A refund that had counted failed after all.
-UPDATE charges SET amount_refunded = amount_refunded - @amount::bigint WHERE id = @id;
+-- name: ChargeSetRefunded :exec
+-- A refund that had counted failed after all; the row is locked.
+UPDATE charges SET amount_refunded = @amount_refunded WHERE id = @id;
 
 -- name: ChargeByProviderID :one
 SELECT status, captured FROM charges WHERE provider = 'stripe' AND provider_id = @provider_id;

@@ -192,6 +192,8 @@ type IdempotencyKey struct {
 	FinishedAt *time.Time
 	// When the answer may be forgotten: finished_at and PAIDONCE_KEY_TTL.
 	ExpiresAt *time.Time
+	// How many times the reconciler drove it. Its pauses grow with these alone: an impatient client must not make the reconciler wait.
+	Passes int32
 }
 
 // One row: who this installation is.

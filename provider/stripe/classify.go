@@ -56,6 +56,11 @@ var byCode = map[sdk.ErrorCode]meaning{
 	sdk.ErrorCodeAPIKeyExpired:         credentials,
 }
 
+// aboutEarlier has the refusals that our own earlier request may be the reason of.
+var aboutEarlier = map[sdk.ErrorCode]bool{
+	sdk.ErrorCodeChargeAlreadyCaptured: true, sdk.ErrorCodeChargeAlreadyRefunded: true, sdk.ErrorCodePaymentIntentUnexpectedState: true,
+}
+
 func meaningOf(status int, e *sdk.Error) meaning {
 	if status < http.StatusBadRequest || status >= http.StatusInternalServerError {
 		return unknown
@@ -90,6 +95,10 @@ func (p *Provider) settle(r *result) (*provider.Refusal, *provider.Error) {
 	var e *sdk.Error
 	errors.As(r.err, &e)
 	means := meaningOf(r.status, e)
+	alert := means == credentials
+	if r.resent() && (means == notExecuted || means == credentials || e != nil && means == refused && aboutEarlier[e.Code]) {
+		means = unknown // of the request that went out first nothing is known
+	}
 	if e != nil && (means == declined || means == refused) {
 		return &provider.Refusal{
 			Decline: means == declined, ChargeID: p.clean(e.ChargeID), Code: p.clean(string(e.Code)),
@@ -97,7 +106,7 @@ func (p *Provider) settle(r *result) (*provider.Refusal, *provider.Error) {
 		}, nil
 	}
 	out := p.failure(r, kinds[means])
-	out.Alert = means == credentials
+	out.Alert = alert
 	if e != nil {
 		out.Code, out.Message = p.clean(string(e.Code)), p.clean(e.Msg)
 	}

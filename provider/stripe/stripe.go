@@ -93,7 +93,12 @@ func New(cfg Config) (*Provider, error) {
 	p.intents.look = func(i *intentFields) (string, provider.Tags, bool) { return i.ID, i.Metadata.tags(), i.whole() }
 	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
 	p.idle = transport
-	p.backend = sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
+	p.backend = newBackend(base, transport)
+	return p, nil
+}
+
+func newBackend(base string, transport http.RoundTripper) sdk.Backend {
+	return sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
 		URL:               sdk.String(base),
 		HTTPClient:        &http.Client{Transport: &observer{base: transport}, CheckRedirect: noRedirect},
 		MaxNetworkRetries: sdk.Int64(0),
@@ -101,7 +106,6 @@ func New(cfg Config) (*Provider, error) {
 		// Its log lines contain bodies of answers; what matters of them is in the errors we return.
 		LeveledLogger: &sdk.LeveledLogger{Level: sdk.LevelNull},
 	})
-	return p, nil
 }
 
 // Close lets go of idle connections. Calls that run are not disturbed.

@@ -1,6 +1,21 @@
 package stripe
 
-import "testing"
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"paidonce/provider"
+)
 
 // Go reads the proxy variables once a process and spares loopback addresses, so only the setting itself can be looked at.
 func TestTransportSettings(t *testing.T) {
@@ -10,5 +25,154 @@ func TestTransportSettings(t *testing.T) {
 	}
 	if tr.ForceAttemptHTTP2 || tr.MaxIdleConnsPerHost != 7 || !tr.DisableCompression {
 		t.Errorf("%+v", tr)
+	}
+}
+
+var anyCharge = provider.ChargeRequest{
+	IdempotencyKey: "po_1", Tags: provider.Tags{Operation: "op_1", Installation: "in_1"}, Amount: 2000, Currency: "usd", Source: "tok_visa", Capture: true,
+}
+
+const chargeAnswer = `{"id":"ch_1","object":"charge","status":"succeeded","amount":2000,"amount_captured":2000,"currency":"usd","captured":true,` +
+	`"livemode":false,"metadata":{"paidonce_operation":"op_1","paidonce_installation":"in_1"}}`
+
+func newTestProvider(t *testing.T, url string) *Provider {
+	t.Helper()
+	p, err := New(Config{APIKey: "sk_test_x", BaseURL: url, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// deadOnSecond is a connection that takes one request and not a byte of the next.
+type deadOnSecond struct {
+	net.Conn
+	writes atomic.Int64
+}
+
+func (c *deadOnSecond) Write(b []byte) (int, error) {
+	if c.writes.Add(1) > 1 {
+		return 0, syscall.EPIPE
+	}
+	return c.Conn.Write(b)
+}
+
+// net/http's own retry when nothing was written is safe, and stays although the key's header is hidden from it.
+func TestSentAgainWhenNothingWasWritten(t *testing.T) {
+	var requests atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if body, _ := io.ReadAll(r.Body); r.Header.Get("Idempotency-Key") != "po_1" || len(body) == 0 {
+			t.Errorf("key %q, %d bytes", r.Header.Get("Idempotency-Key"), len(body))
+		}
+		_, _ = io.WriteString(w, chargeAnswer)
+	}))
+	defer s.Close()
+	p := newTestProvider(t, s.URL)
+	tr, is := p.idle.(*http.Transport)
+	if !is {
+		t.Fatalf("%T", p.idle)
+	}
+	var dialled atomic.Int64
+	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		dialled.Add(1)
+		return &deadOnSecond{Conn: c}, err
+	}
+	for n := range int64(3) {
+		out, err := p.Charge(context.Background(), anyCharge)
+		if err != nil || out.Charge == nil || requests.Load() != n+1 || dialled.Load() != n+1 {
+			t.Fatalf("%+v, %v after %d requests on %d connections, want %d on as many", out, err, requests.Load(), dialled.Load(), n+1)
+		}
+	}
+}
+
+// undoing gives the key's header its usual name back, as if once weren't there: net/http then sends again by itself.
+type undoing struct{ base http.RoundTripper }
+
+func (u undoing) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set(keyHeader, req.Header[keyHeaderHidden][0]) //nolint:staticcheck // the spelling is the point
+	return u.base.RoundTrip(req)
+}
+
+// The second line of defence: should a request go out twice after all, the answer to the second proves nothing about the first.
+func TestAnswerToResend(t *testing.T) {
+	refusal := func(code string) string {
+		return `{"error":{"type":"invalid_request_error","message":"No.","code":"` + code + `"}}`
+	}
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		alert  bool
+		want   provider.Kind // empty: the outcome stands
+	}{
+		"rate limit":             {429, "", false, provider.Unknown},
+		"lock timeout":           {400, refusal("lock_timeout"), false, provider.Unknown},
+		"unauthorised":           {401, "", true, provider.Unknown},
+		"forbidden":              {403, "", true, provider.Unknown},
+		"captured already":       {400, refusal("charge_already_captured"), false, provider.Unknown},
+		"refunded already":       {400, refusal("charge_already_refunded"), false, provider.Unknown},
+		"unexpected state":       {400, refusal("payment_intent_unexpected_state"), false, provider.Unknown},
+		"refused for the source": {400, refusal("resource_missing"), false, ""},
+		"in flight":              {409, refusal("idempotency_key_in_use"), false, provider.InFlight},
+		"charge":                 {200, chargeAnswer, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			var requests atomic.Int64
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go serveDyingOnce(conn, &requests, fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s", c.status, len(c.body), c.body))
+				}
+			}()
+			p := newTestProvider(t, "http://"+l.Addr().String())
+			if _, err := p.Charge(context.Background(), anyCharge); err != nil {
+				t.Fatal(err)
+			}
+			tr, is := p.idle.(*http.Transport)
+			if !is {
+				t.Fatalf("%T", p.idle)
+			}
+			p.backend = newBackend("http://"+l.Addr().String(), undoing{tr})
+			out, err := p.Charge(context.Background(), anyCharge)
+			if requests.Load() != 3 {
+				t.Fatalf("%d requests; this test is for three", requests.Load())
+			}
+			var e *provider.Error
+			if errors.As(err, &e) != (c.want != "") || e != nil && (e.Kind != c.want || e.Alert != c.alert) {
+				t.Errorf("got %+v, %v, want %q", out, err, c.want)
+			}
+		})
+	}
+}
+
+// serveDyingOnce answers the first request with a charge, dies at the second, and has answer for the others.
+func serveDyingOnce(conn net.Conn, requests *atomic.Int64, answer string) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, req.Body)
+		switch requests.Add(1) {
+		case 1:
+			_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(chargeAnswer), chargeAnswer)
+		case 2:
+			return
+		default:
+			_, _ = io.WriteString(conn, answer)
+		}
 	}
 }

@@ -99,9 +99,10 @@ func TestRelayIsKilled(t *testing.T) {
 	kill := func() { _ = child.Process.Kill(); _ = child.Wait() }
 	start()
 	defer func() { kill() }()
-	// hurry makes due what rests, and, after a kill, what the dead relay had claimed.
+	// hurry makes due what rests, and what a dead relay had claimed some seconds ago.
 	hurry := func() {
-		w.exec(`UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = NULL WHERE state = 'pending' AND leased_until IS NULL`)
+		w.exec(`UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = NULL
+			WHERE state = 'pending' AND (leased_until IS NULL OR last_attempt_at < clock_timestamp() - interval '3 seconds')`)
 	}
 	for i := range 30 {
 		w.charge(fmt.Sprint("k", i), visa, 201)

@@ -210,8 +210,8 @@ type Error struct {
 	Code       string // the provider's, may be empty
 	RequestID  string // the provider's, may be empty
 	Message    string
-	// ServerError is set for an answer of 500 and above: providers store those under the key and replay them for ever,
-	// so sending again will not help; a look-up will.
+	// ServerError is set for a failure that the provider has stored under the key and replays for ever: sending again will not help, a
+	// look-up will. That is a 500, and an answer above it only when it is marked as a replay: a 502, 503 or 504 passes.
 	ServerError bool
 	// Alert is set when an operator has to act (401 and 403: our credentials).
 	Alert bool

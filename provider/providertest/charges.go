@@ -122,6 +122,19 @@ func storedFailure(_ *testing.T, w *world) {
 	w.moved(r.Tags, 1)
 }
 
+// unavailable: what isn't kept under the key passes, and must not end the sending.
+func unavailable(_ *testing.T, w *world) {
+	r := w.request()
+	w.Break(Unavailable)
+	_, err := w.charge(r)
+	if e := w.failure(err, provider.Unknown); e.ServerError {
+		w.Fatalf("got %+v, want one that passes", e)
+	}
+	w.moved(r.Tags, 0)
+	w.paid(r)
+	w.moved(r.Tags, 1)
+}
+
 // forgottenKeys shows why nothing may be sent past the key window: the same key moves money a second time.
 func forgottenKeys(_ *testing.T, w *world) {
 	r := w.request()

@@ -20,6 +20,7 @@ const (
 	LoseRequest  Break = "lose_request"  // nothing is carried out, the connection breaks
 	LoseAnswer   Break = "lose_answer"   // carried out and remembered under the key, the connection breaks
 	StoreFailure Break = "store_failure" // carried out, but answered and remembered as a server error
+	Unavailable  Break = "unavailable"   // nothing is carried out nor remembered; a gateway answers 503
 	Slow         Break = "slow"          // takes half a second to be carried out
 	CutAnswer    Break = "cut_answer"    // carried out, the answer ends in the middle
 )
@@ -59,6 +60,7 @@ func Run(t *testing.T, newWorld func(t *testing.T) World) {
 		"answer cut off":                             cutAnswer,
 		"lost request":                               lostRequest,
 		"stored failure":                             storedFailure,
+		"unavailable for a moment":                   unavailable,
 		"forgotten keys charge again":                forgottenKeys,
 		"look-up through many pages":                 manyPages,
 		"look-up outside the window":                 lookupWindow,

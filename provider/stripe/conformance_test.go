@@ -17,6 +17,7 @@ var breaks = map[providertest.Break]stripesim.Fault{
 	providertest.LoseRequest:  {Type: stripesim.DropBefore},
 	providertest.LoseAnswer:   {Type: stripesim.DropAfter},
 	providertest.StoreFailure: {Type: stripesim.StatusAfter},
+	providertest.Unavailable:  {Type: stripesim.StatusBefore, Status: 503},
 	providertest.Slow:         {Type: stripesim.Delay, DelayMS: 500},
 	providertest.CutAnswer:    {Type: stripesim.Truncate},
 }

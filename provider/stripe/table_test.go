@@ -99,6 +99,8 @@ func TestTable(t *testing.T) {
 		{"500 that names an invalid request", 500, stripeError("invalid_request_error", ""), "unknown"},
 		{"502 without JSON", 502, html, "unknown"},
 		{"503", 503, "", "unknown"},
+		{"503 of Stripe's", 503, stripeError("api_error", ""), "unknown"},
+		{"504", 504, html, "unknown"},
 		{"302", 302, goodCharge(), "unknown"},
 		{"304", 304, "", "unknown"},
 		{"200 without a body", 200, "", "unknown"},
@@ -133,7 +135,7 @@ func TestTable(t *testing.T) {
 			}
 			var e *provider.Error
 			if errors.As(err, &e) {
-				if e.HTTPStatus != c.status || e.ServerError != (c.status >= 500) || e.Alert != (c.status == 401 || c.status == 403) || e.RequestID != "req_1" {
+				if e.HTTPStatus != c.status || e.ServerError != (c.status == 500) || e.Alert != (c.status == 401 || c.status == 403) || e.RequestID != "req_1" {
 					t.Errorf("got %+v", e)
 				}
 				if strings.Contains(e.Message, "<html>") || strings.Contains(e.Message, "op_1") {
@@ -161,6 +163,24 @@ func verdict(out provider.ChargeOutcome, err error) string {
 		return "refusal"
 	}
 	return "neither"
+}
+
+// Only what the key gives for ever is a server error: the caller stops sending after two of them.
+func TestStoredFailure(t *testing.T) {
+	for _, c := range []struct {
+		status   int
+		replayed string
+		stored   bool
+	}{
+		{500, "", true}, {500, "true", true}, {502, "", false}, {503, "", false}, {504, "", false}, {503, "true", true}, {502, "true", true},
+		{503, "false", false}, {429, "true", false}, {302, "true", false},
+	} {
+		_, err := answering(t, c.status, map[string]string{"Idempotent-Replayed": c.replayed}, "").Charge(context.Background(), ordinary)
+		var e *provider.Error
+		if !errors.As(err, &e) || e.ServerError != c.stored || c.status >= 500 && e.Kind != provider.Unknown {
+			t.Errorf("%d, replayed %q: %+v", c.status, c.replayed, err)
+		}
+	}
 }
 
 func TestDeclineIsToldWhole(t *testing.T) {

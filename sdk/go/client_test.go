@@ -1,6 +1,7 @@
 package paidonce
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -161,6 +162,83 @@ func TestMismatchAndMemory(t *testing.T) {
 	}
 	if _, err := c.Resume(t.Context(), "none"); !errors.Is(err, ErrUnknownOperation) {
 		t.Error(err)
+	}
+}
+
+// The same parameters for another charge are another request.
+func TestMismatchOfPaths(t *testing.T) {
+	t.Parallel()
+	s := serve(t, 200)
+	c := s.client(t, nil)
+	if _, err := c.CaptureCharge(t.Context(), "op", "ch_1", CaptureParams{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CaptureCharge(t.Context(), "op", "ch_2", CaptureParams{}); !errors.Is(err, ErrMismatch) {
+		t.Error(err)
+	}
+}
+
+// A decline is kept like a success: one day the server forgets it, and would charge.
+func TestDeclineIsKept(t *testing.T) {
+	t.Parallel()
+	s := serve(t, 402, 201)
+	s.body = `{"error":{"type":"card_error","code":"card_declined","message":"m","advice":"fix_and_use_new_key","request_id":"r"}}`
+	c := s.client(t, nil)
+	for range 2 {
+		if _, err := c.CreateCharge(t.Context(), "op", twenty); !errors.Is(err, ErrDeclined) {
+			t.Error(err)
+		}
+	}
+	if len(s.sent) != 1 {
+		t.Errorf("sent %d times", len(s.sent))
+	}
+}
+
+// net/http would send a request again by itself when a connection that it used before dies, and a refusal of that second one would look
+// like one of the first.
+func TestNothingIsSentBehindOurBack(t *testing.T) {
+	t.Parallel()
+	s := serve(t, 201, 0, 400)
+	c := s.client(t, nil)
+	if _, err := c.CreateCharge(t.Context(), "first", twenty); err != nil {
+		t.Fatal(err)
+	}
+	_, refused := c.CreateCharge(t.Context(), "second", twenty)
+	if open, _ := c.Unfinished(t.Context()); refused == nil || len(open) != 1 || len(s.sent) != 3 {
+		t.Errorf("%v, kept %v, sent %v", refused, open, s.sent)
+	}
+}
+
+// hangsUp ends the caller's patience the moment the answer is there.
+type hangsUp struct{ cancel context.CancelFunc }
+
+func (h hangsUp) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	h.cancel()
+	return res, err
+}
+
+// careful keeps nothing for a caller who is gone, as a database would not.
+type careful struct{ Store }
+
+func (c careful) Finish(ctx context.Context, op Operation) error {
+	return errors.Join(ctx.Err(), c.Store.Finish(ctx, op))
+}
+
+func TestAnAnswerIsKeptForACallerWhoIsGone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := serve(t, 201).client(t, func(cfg *Config) {
+		cfg.Store, cfg.HTTP = careful{cfg.Store}, &http.Client{Transport: hangsUp{cancel}}
+	})
+	if r, err := c.CreateCharge(ctx, "op", twenty); err != nil || r.Data.Id != "ch_1" {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 

@@ -87,6 +87,19 @@ test('another request under the name is not sent', async () => {
   assert.equal(sent.length, 1, 'an answer that is known is not asked for again');
 });
 
+test('the same parameters for another charge are another request', async () => {
+  const c = client(server(200).fetch);
+  await c.charges.capture('op', 'ch_1');
+  assert.ok((await raised(c.charges.capture('op', 'ch_2'))) instanceof sdk.OperationMismatchError);
+});
+
+test('a decline is kept like a success', async () => {
+  const { sent, fetch } = server([402, {}, '{"error":{"type":"card_error","code":"card_declined","message":"m","advice":"fix_and_use_new_key"}}'], 201);
+  const c = client(fetch);
+  for (let i = 0; i < 2; i++) assert.ok((await raised(c.charges.create('op', params))) instanceof sdk.CardError);
+  assert.equal(sent.length, 1);
+});
+
 test('a refusal frees the name only when nothing can have moved', async () => {
   const refused = [400, {}, '{"error":{"type":"invalid_request_error","message":"m","advice":"fix_and_use_new_key"}}'];
   const first = server(refused, 201);
@@ -122,8 +135,14 @@ test('an operation that is too old is not sent', async () => {
 });
 
 test('a redirect is not followed', async () => {
-  const error = await raised(client(async (_, init) => { assert.equal(init.redirect, 'error'); throw new TypeError('redirect'); }, { deadlineMs: 1 }).charges.create('op', params));
+  let asked;
+  const fetch = async (_, init) => {
+    asked = init.redirect;
+    throw new TypeError('unexpected redirect');
+  };
+  const error = await raised(client(fetch, { deadlineMs: 1 }).charges.create('op', params));
   assert.ok(error.cause instanceof sdk.ConnectionError);
+  assert.equal(asked, 'error');
 });
 
 test('a page of a proxy is an error, too', async () => {

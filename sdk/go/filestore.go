@@ -50,7 +50,7 @@ func (f FileStore) Finish(_ context.Context, op Operation) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(written, f.file(op.Name)); err != nil {
+	if err := os.Rename(written, f.file(op.Name)); err != nil { //nolint:gosec // the caller says where
 		return err
 	}
 	return f.sync()
@@ -91,7 +91,7 @@ func (f FileStore) file(name string) string {
 
 // write writes the operation to a file of another name, and to the disk.
 func (f FileStore) write(op Operation) (name string, err error) {
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
+	if err := os.MkdirAll(string(f), 0o700); err != nil { //nolint:gosec // the caller says where
 		return "", err
 	}
 	text, err := encode(op)
@@ -111,7 +111,7 @@ func (f FileStore) write(op Operation) (name string, err error) {
 
 // sync brings the folder itself to the disk: else a power cut may take a file's name away.
 func (f FileStore) sync() error {
-	folder, err := os.Open(string(f))
+	folder, err := os.Open(string(f)) //nolint:gosec // the caller says where
 	if err != nil {
 		return err
 	}

@@ -27,24 +27,35 @@ const (
 	conflict                   // a bug on our side; a person has to look
 )
 
+// What a row asks of the error's type, beside one of Stripe's types. No type of an error has a space.
+const (
+	anything sdk.ErrorType = ""         // any answer
+	anyType  sdk.ErrorType = "any type" // an error object of whatever type
+	noType   sdk.ErrorType = "no type"  // an error object that names none
+)
+
 // answers is the whole of our knowledge about Stripe's errors: the first row that fits decides, and whatever fits none is
 // unknown. Only what is surely definitive may be declined or refused: a wrong "unknown" costs a look-up, a wrong outcome
-// costs money. Rows without a type hold also when the body is no JSON.
+// costs money. Rows for anything hold also when the body is no JSON; the others need an error object.
 var answers = []struct {
 	status int
-	kind   sdk.ErrorType // empty: any, or none
+	kind   sdk.ErrorType
 	means  meaning
 }{
-	{http.StatusUnauthorized, "", credentials},
-	{http.StatusForbidden, "", credentials},
-	{http.StatusTooManyRequests, "", notExecuted}, // rate limit and lock_timeout
-	{http.StatusConflict, "", inFlight},
+	{http.StatusUnauthorized, anything, credentials},
+	{http.StatusForbidden, anything, credentials},
+	{http.StatusTooManyRequests, anything, notExecuted}, // rate limit and lock_timeout
+	{http.StatusConflict, anything, inFlight},
 	{http.StatusBadRequest, sdk.ErrorTypeIdempotency, conflict},
 	{http.StatusUnprocessableEntity, sdk.ErrorTypeIdempotency, conflict},
-	{http.StatusPaymentRequired, sdk.ErrorTypeCard, declined},
+	{http.StatusPaymentRequired, anyType, declined},
+	{http.StatusBadRequest, sdk.ErrorTypeCard, declined},
 	{http.StatusBadRequest, sdk.ErrorTypeInvalidRequest, refused},
+	{http.StatusBadRequest, noType, refused},
 	{http.StatusNotFound, sdk.ErrorTypeInvalidRequest, refused},
+	{http.StatusNotFound, noType, refused},
 	{http.StatusUnprocessableEntity, sdk.ErrorTypeInvalidRequest, refused},
+	{http.StatusUnprocessableEntity, noType, refused},
 }
 
 // byCode overrides the table for codes that mean the same under every status.
@@ -65,19 +76,29 @@ func meaningOf(status int, e *sdk.Error) meaning {
 	if status < http.StatusBadRequest || status >= http.StatusInternalServerError {
 		return unknown
 	}
-	var kind sdk.ErrorType
 	if e != nil {
 		if m, known := byCode[e.Code]; known {
 			return m
 		}
-		kind = e.Type
 	}
 	for _, a := range answers {
-		if a.status == status && (a.kind == "" || a.kind == kind) {
+		if a.status == status && fits(a.kind, e) {
 			return a.means
 		}
 	}
 	return unknown
+}
+
+func fits(kind sdk.ErrorType, e *sdk.Error) bool {
+	switch {
+	case kind == anything:
+		return true
+	case e == nil:
+		return false
+	case kind == noType:
+		return e.Type == ""
+	}
+	return kind == anyType || kind == e.Type
 }
 
 // settle turns an exchange into what the port promises: nil and nil for a 2xx answer that could be decoded, a refusal when

@@ -24,6 +24,7 @@ var (
 		"500 stored, no effect": {Type: stripesim.StatusBefore, Status: 500, Store: true},
 		"500 stored, effect":    {Type: stripesim.StatusAfter, Status: 500},
 		"503 not stored":        {Type: stripesim.StatusBefore, Status: 503},
+		"500 not stored":        {Type: stripesim.StatusBefore, Status: 500},
 		"429":                   {Type: stripesim.StatusBefore, Status: 429},
 		"401":                   {Type: stripesim.StatusBefore, Status: 401},
 		"contradicted":          {Type: stripesim.Garbage, Body: `{"id":"ch_other","object":"charge","amount":1,"currency":"usd","livemode":false,"status":"succeeded","metadata":{}}`},

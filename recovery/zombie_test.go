@@ -207,3 +207,48 @@ func (p *countingProvider) FindCharge(ctx context.Context, l provider.Lookup) ([
 	time.Sleep(50 * time.Millisecond) // long enough for the others to come
 	return p.Provider.FindCharge(ctx, l)
 }
+
+// deadlineProvider notes whether the calls it gets may still be made.
+type deadlineProvider struct {
+	provider.Provider
+	inTime, late atomic.Int64
+}
+
+func (p *deadlineProvider) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
+	if ctx.Err() != nil {
+		p.late.Add(1)
+	} else {
+		p.inTime.Add(1)
+	}
+	return p.Provider.FindCharge(ctx, l)
+}
+
+// A run counts from before its lease was asked for: when the answer came so late that somebody else may be at work by now, nothing is sent any more.
+func TestARunCountsFromBeforeItsLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	crashed := make(chan struct{})
+	doomed := w.start(nil, crashingProvider{Provider: w.psp, before: true, crashed: crashed})
+	untilCrash(t, crashed, func() { _, _ = doomed.charge(w, "k") })
+	w.age(w.cfg.StaleAfter)
+	watched := &deadlineProvider{Provider: w.psp}
+	i := w.start(nil, watched)
+	start, err := i.engine.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := i.engine.LeaseDue(t.Context(), start, 1)
+	if err != nil || len(ops) != 1 {
+		t.Fatalf("%d, %v", len(ops), err)
+	}
+	late := ops[0].Leased(ops[0].Now(), time.Now().Add(-w.cfg.RunLimit()))
+	_, err = i.engine.Drive(t.Context(), late)
+	wantUnknown(t, err)
+	if watched.inTime.Load() != 0 || w.sim.Stats().ChargeRequests != 0 {
+		t.Errorf("the provider was called %d times after the run's time", watched.inTime.Load())
+	}
+	if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != 201 { // and the lease was given back
+		t.Errorf("%d, %v", res.Answer.Code, err)
+	}
+	w.books(1)
+}

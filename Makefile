@@ -136,7 +136,7 @@ sdk: $(TOOLS)/oapi-codegen ## generate the SDKs from openapi.yaml, and compile t
 test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a real server (needs Node.js)
 	@git diff --exit-code --stat -- sdk || { echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
 	cd sdk/go && go mod verify && go vet ./... && "$(CURDIR)/$(TOOLS)/golangci-lint" run --allow-parallel-runners ./...
-	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand' ./e2e ./docs/reference
+	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand|Browser|Parts' ./e2e ./docs/reference
 
 # Built by version, outside tools/go.mod: its requirements would change those of the generators.
 OASDIFF := 1.37.0

@@ -10,8 +10,6 @@ TOOLS := bin/tools/$(shell { go env GOVERSION; cat tools/go.mod; } | cksum | cut
 TEST_TIMEOUT ?= 15m
 # For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
 FUZZ_TIME ?= 30s
-# How many random histories `make sim` plays: about ten times those of make test, within the hour on two loaded cores.
-SIM_SEEDS ?= 300
 # Handed on by dev and bench.
 ARGS ?=
 

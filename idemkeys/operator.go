@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -249,12 +250,16 @@ func (e *Engine) Resolve(ctx context.Context, operationID string, r Resolution) 
 	return *c.Answer, nil
 }
 
+const parkedBecause = "; parked because: "
+
 // giveBack leaves an operation as it was before a person tried to resolve it.
 func (e *Engine) giveBack(ctx context.Context, op Operation, was record, why error) {
 	u := Unresolved{Reason: "not resolved: " + why.Error()}
 	if was.state() == StateParked {
-		if was.IdempotencyKey.LastError != nil {
-			u.Reason += "; parked because: " + *was.IdempotencyKey.LastError
+		if last := was.IdempotencyKey.LastError; last != nil {
+			// What it was parked for stays in sight, once.
+			parts := strings.Split(*last, parkedBecause)
+			u.Reason += parkedBecause + parts[len(parts)-1]
 		}
 		_, _ = e.park(ctx, op, u) // it tells the log when it cannot
 		return

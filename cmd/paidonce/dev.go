@@ -71,13 +71,13 @@ func dev(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if _, err := db.Migrate(ctx, cfg.DatabaseURL); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("the database of DATABASE_URL cannot be migrated: %w", err)
 	}
 	key, err := devAPIKey(ctx, cfg, filepath.Join(dir, "api-key"))
 	if err != nil {
 		return err
 	}
-	return serve(ctx, cfg, cfg.logger(), listener, func(addr string) { greet(out, addr, key) })
+	return serve(ctx, cfg, cfg.logger(), listener, func(addr string) { greet(out, addr, key, cfg) })
 }
 
 func setDefault(name, value string) {
@@ -89,6 +89,7 @@ func setDefault(name, value string) {
 // devDatabase sets DATABASE_URL to a database of ours unless there is one.
 func devDatabase(ctx context.Context, dir string, out io.Writer) (stop func(), err error) {
 	if os.Getenv("DATABASE_URL") != "" {
+		fmt.Fprintln(out, "Using the database of DATABASE_URL, as it is set …")
 		return func() {}, nil
 	}
 	fmt.Fprintln(out, "Starting PostgreSQL …")
@@ -111,6 +112,7 @@ func devDatabase(ctx context.Context, dir string, out io.Writer) (stop func(), e
 func devListener(cfg *config) (net.Listener, error) {
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil && os.Getenv("PAIDONCE_LISTEN") == "" {
+		fmt.Fprintln(os.Stderr, cfg.Listen, "is taken: another port is used")
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
@@ -238,7 +240,7 @@ func devAPIKey(ctx context.Context, cfg *config, file string) (string, error) {
 	return made.Secret, os.WriteFile(file, []byte(made.Secret+"\n"), 0o600)
 }
 
-func greet(out io.Writer, addr, key string) {
+func greet(out io.Writer, addr, key string, cfg *config) {
 	idem := "dev-" + time.Now().Format("150405")
 	charge := fmt.Sprintf(`curl -i http://%s/v1/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: %s' \
     -H 'Content-Type: application/json' -d '{"amount":2000,"currency":"usd","source":"tok_visa"}'`, addr, key, idem)
@@ -259,5 +261,9 @@ Look around (a card that is declined is "source":"tok_chargeDeclined", under ano
   curl http://%[1]s/v1/charges -H 'Authorization: Bearer %[2]s'
   curl http://%[1]s/v1/idempotency_keys/%[3]s -H 'Authorization: Bearer %[2]s'
 
-`, addr, key, idem, devDir, charge)
+The simulator's switches are on %[6]s/_sim/ (docs/simulator.md). For the other commands (ops, audit, inbox, reconcile, …):
+
+  export DATABASE_URL='%[7]s' STRIPE_API_BASE=%[6]s STRIPE_API_KEY=%[8]s
+
+`, addr, key, idem, devDir, charge, cfg.StripeAPIBase, cfg.DatabaseURL, cfg.StripeAPIKey)
 }

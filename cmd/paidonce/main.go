@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -71,6 +72,7 @@ Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something need
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Version = version()
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newAuditCommand(), newAPIKeysCommand(), newChargesCommand(), newStripeSimCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -104,4 +106,18 @@ func strictArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		strictArgs(sub)
 	}
+}
+
+// version is the module's version or the commit that it was built from, as far as the build knows.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return info.Main.Version
 }

@@ -13,7 +13,8 @@ import (
 
 const inboxGauges = `-- name: InboxGauges :one
 SELECT count(*) AS unprocessed,
-    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(e.next_run_at))), 0)::float8 AS overdue_seconds
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(e.next_run_at))), 0)::float8 AS overdue_seconds,
+    (SELECT count(*) FROM provider_events p WHERE p.parked_at IS NOT NULL) AS parked
 FROM provider_events e
 WHERE e.next_run_at IS NOT NULL
 `
@@ -21,13 +22,14 @@ WHERE e.next_run_at IS NOT NULL
 type InboxGaugesRow struct {
 	Unprocessed    int64
 	OverdueSeconds float64
+	Parked         int64
 }
 
 // Events of the provider that are not processed and not parked, by the partial index of what is due or will be.
 func (q *Queries) InboxGauges(ctx context.Context, db DBTX) (InboxGaugesRow, error) {
 	row := db.QueryRow(ctx, inboxGauges)
 	var i InboxGaugesRow
-	err := row.Scan(&i.Unprocessed, &i.OverdueSeconds)
+	err := row.Scan(&i.Unprocessed, &i.OverdueSeconds, &i.Parked)
 	return i, err
 }
 

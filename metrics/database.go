@@ -138,6 +138,8 @@ func newKeyGauges(pool *pgxpool.Pool, staleAfter time.Duration) *keyGauges {
 		func(r databaseSays) float64 { return r.OldestExpiredSeconds })
 	add("paidonce_inbox_unprocessed", "Events of the provider that are stored and not processed yet, parked ones left out.",
 		func(r databaseSays) float64 { return float64(r.inbox.Unprocessed) })
+	add("paidonce_inbox_parked", "Events of the provider that failed too often and wait for a person.",
+		func(r databaseSays) float64 { return float64(r.inbox.Parked) })
 	add("paidonce_inbox_overdue_seconds", "How long the event that waits longest could have been processed; grows when no inbox worker runs.",
 		func(r databaseSays) float64 { return r.inbox.OverdueSeconds })
 	return k

@@ -21,6 +21,7 @@ WHERE k.status = 'in_progress';
 -- name: InboxGauges :one
 -- Events of the provider that are not processed and not parked, by the partial index of what is due or will be.
 SELECT count(*) AS unprocessed,
-    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(e.next_run_at))), 0)::float8 AS overdue_seconds
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(e.next_run_at))), 0)::float8 AS overdue_seconds,
+    (SELECT count(*) FROM provider_events p WHERE p.parked_at IS NOT NULL) AS parked
 FROM provider_events e
 WHERE e.next_run_at IS NOT NULL;

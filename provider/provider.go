@@ -120,7 +120,7 @@ type Charge struct {
 	Captured       bool
 	Disputed       bool
 	Livemode       bool
-	Created        time.Time
+	Created        time.Time // zero where the provider doesn't say
 	FailureCode    string
 	FailureMessage string
 	// Outcome is the provider's own assessment (network status, risk level, …); nil when it gave none.
@@ -162,7 +162,8 @@ const (
 	RequiresAction Status = "requires_action" // refunds only
 )
 
-// ChargeOutcome is the definitive answer to Charge or Capture: exactly one of Charge and Refusal is set.
+// ChargeOutcome is the definitive answer to Charge or Capture: exactly one of Charge and Refusal is set. What the provider's answer leaves out, as
+// some versions and imitations of an API do, is as it was asked for; what the request didn't say either, such as a capture's currency, is empty.
 type ChargeOutcome struct {
 	Charge    *Charge
 	Refusal   *Refusal

@@ -36,21 +36,25 @@ func (p *Provider) CreateIntent(ctx context.Context, r provider.ChargeRequest, _
 		return provider.IntentOutcome{}, failed
 	case refusal != nil:
 		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
-	case !i.whole():
+	case !i.known():
 		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
-	case *i.Amount != r.Amount || i.Currency != strings.ToLower(r.Currency):
+	case !i.Amount.is(r.Amount) || !sameCurrency(i.Currency, r.Currency):
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s is over %d %s, asked for were %d %s",
-			i.ID, *i.Amount, i.Currency, r.Amount, r.Currency)
-	case *i.Livemode != r.Livemode:
-		return provider.IntentOutcome{}, p.contradiction(res, "intent %s has livemode %t", i.ID, *i.Livemode)
-	case i.Metadata.tags() != r.Tags:
+			i.ID, i.Amount.or(r.Amount), i.Currency, r.Amount, r.Currency)
+	case !i.Livemode.is(r.Livemode):
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s has livemode %t", i.ID, i.Livemode.on)
+	case !i.Metadata.are(r.Tags):
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
-	case i.CaptureMethod != method:
+	case i.CaptureMethod != "" && string(i.CaptureMethod) != method:
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s has capture method %q, asked for was %s", i.ID, i.CaptureMethod, method)
 	case !i.idle() || i.LatestCharge.ID != "":
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s is new and is %s already", i.ID, i.Status)
 	}
-	return provider.IntentOutcome{Intent: p.intent(&i.intentFields), RequestID: p.requestID(res)}, nil
+	i.Amount.assume(r.Amount)
+	i.Livemode.assume(r.Livemode)
+	out := p.intent(&i.intentFields)
+	out.Currency, out.Tags = strings.ToLower(r.Currency), r.Tags
+	return provider.IntentOutcome{Intent: out, RequestID: p.requestID(res)}, nil
 }
 
 func (p *Provider) intentBody(ctx context.Context, r provider.ChargeRequest, method string) (*form.Values, *provider.Error) {
@@ -96,7 +100,7 @@ func (p *Provider) customerPays(ctx context.Context, id string) (string, *provid
 		return "", nil
 	case failed == nil && refusal != nil:
 		failed = p.refusedRead(res, refusal)
-	case failed == nil && (c.ID != id || c.Object != "customer"):
+	case failed == nil && (string(c.ID) != id || !maybe(c.Object, "customer")):
 		failed = p.unreadable(res, "the customer")
 	}
 	if failed != nil {
@@ -105,9 +109,12 @@ func (p *Provider) customerPays(ctx context.Context, id string) (string, *provid
 		return "", failed
 	}
 	if c.DefaultSource != "" {
-		return c.DefaultSource, nil
+		return string(c.DefaultSource), nil
 	}
-	return c.Invoices.DefaultMethod, nil
+	if c.Invoices.at == nil {
+		return "", nil
+	}
+	return string(c.Invoices.at.DefaultMethod), nil
 }
 
 // ConfirmIntent charges what the intent was created for. A refusal because of the intent's state is only then an outcome when that
@@ -132,19 +139,24 @@ func (p *Provider) ConfirmIntent(ctx context.Context, r provider.ConfirmRequest)
 		return provider.IntentOutcome{}, failed
 	case refusal != nil:
 		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
-	case !i.whole():
+	case !i.whole(): // the request says nothing of an amount
 		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
-	case i.ID != r.IntentID:
+	case string(i.ID) != r.IntentID:
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s was confirmed, asked for was %s", i.ID, r.IntentID)
-	case i.Metadata.tags() != r.Tags:
+	case !i.Metadata.are(r.Tags):
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
 	}
-	if c := i.LatestCharge.charge; c != nil && (*c.Amount != *i.Amount || c.Currency != i.Currency || *c.Livemode != *i.Livemode ||
-		c.Metadata.tags() != r.Tags || c.Intent != i.ID) {
+	c := i.LatestCharge.charge
+	if c != nil && (c.Amount.n != i.Amount.n || !sameCurrency(c.Currency, string(i.Currency)) || !c.Livemode.is(p.mode(i.Livemode)) ||
+		!c.Metadata.are(r.Tags) || string(c.Intent) != r.IntentID) {
 		return provider.IntentOutcome{}, p.contradiction(res, "charge %s over %d %s isn't that of intent %s over %d %s",
-			c.ID, *c.Amount, c.Currency, i.ID, *i.Amount, i.Currency)
+			c.ID, c.Amount.n, c.Currency, i.ID, i.Amount.n, i.Currency)
 	}
-	return provider.IntentOutcome{Intent: p.intent(&i.intentFields), RequestID: p.requestID(res)}, nil
+	out := p.intent(&i.intentFields)
+	if out.Tags = r.Tags; out.Charge != nil {
+		out.Charge.Tags = r.Tags
+	}
+	return provider.IntentOutcome{Intent: out, RequestID: p.requestID(res)}, nil
 }
 
 // refusedIntent decides what a refusal of a call about an intent says, by the intent that Stripe's error shows.
@@ -161,15 +173,15 @@ func (p *Provider) refusedIntent(res *result, id string, r *provider.Refusal) (*
 	if e.Code != sdk.ErrorCodePaymentIntentUnexpectedState {
 		return r, nil
 	}
-	if shown == nil || shown.ID != id || !(&intentFields{Status: string(shown.Status)}).idle() {
+	if shown == nil || shown.ID != id || !(&intentFields{Status: word(shown.Status)}).idle() {
 		out := p.failure(res, provider.Unknown)
 		out.Code, out.Message = r.Code, r.Message
 		return nil, out
 	}
 	if last := shown.LastPaymentError; last != nil && shown.Status == sdk.PaymentIntentStatusRequiresPaymentMethod {
 		return p.failedAttempt(&wireFailure{
-			Type: string(last.Type), Code: string(last.Code), DeclineCode: string(last.DeclineCode), Message: last.Msg, Param: last.Param,
-			Charge: last.ChargeID,
+			Type: text(last.Type), Code: text(last.Code), DeclineCode: text(last.DeclineCode), Message: text(last.Msg), Param: text(last.Param),
+			Charge: ref(last.ChargeID),
 		}), nil
 	}
 	return r, nil
@@ -190,17 +202,16 @@ func (p *Provider) captureIntent(ctx context.Context, r provider.CaptureRequest)
 	if over {
 		return out, err
 	}
+	i.share()
 	c := i.LatestCharge.charge
 	switch {
-	case !i.whole() || c == nil:
+	case !i.known() || c == nil:
 		return provider.ChargeOutcome{}, p.unreadable(res, "a payment intent with its charge")
-	case i.ID != r.IntentID || c.Intent != r.IntentID || r.ChargeID != "" && c.ID != r.ChargeID:
+	case string(i.ID) != r.IntentID || string(c.Intent) != r.IntentID || r.ChargeID != "" && string(c.ID) != r.ChargeID:
 		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s of intent %s was captured, asked for was %s of %s",
 			c.ID, i.ID, r.ChargeID, r.IntentID)
-	case !c.Captured || c.AmountCaptured != r.Amount:
-		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has %d captured, asked for were %d", c.ID, c.AmountCaptured, r.Amount)
 	}
-	return provider.ChargeOutcome{Charge: p.charge(c), RequestID: p.requestID(res)}, nil
+	return p.capturedAs(res, c, r.Amount)
 }
 
 func (p *Provider) notCapturable(res *result, id string, out provider.ChargeOutcome) (provider.ChargeOutcome, error) {

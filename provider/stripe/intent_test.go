@@ -68,7 +68,8 @@ var everywhere = []answerCase{
 	{"200 half", 200, paidIntent()[:150], "unknown"},
 	{"200 of another object", 200, goodIntent("payment_intent", "setup_intent"), "unknown"},
 	{"200 with a new status", 200, goodIntent("requires_confirmation", "simmering"), "unknown"},
-	{"200 without an amount", 200, goodIntent(`"amount":2000,`, ""), "unknown"},
+	{"200 with an amount in words", 200, goodIntent(`"amount":2000`, `"amount":"2000"`), "unknown"},
+	{"200 without a status", 200, goodIntent(`"status"`, `"state"`), "unknown"},
 	{"200 with half a charge", 200, goodIntent(`"latest_charge":null`, `"latest_charge":{"id":"ch_1"}`), "unknown"},
 	{"200 with a number for a charge", 200, goodIntent(`"latest_charge":null`, `"latest_charge":7`), "unknown"},
 }
@@ -88,6 +89,7 @@ func TestCreateIntentTable(t *testing.T) {
 	tryAnswers(t, []answerCase{
 		{"intent", 200, goodIntent(), "intent"},
 		{"without a source", 200, goodIntent("requires_confirmation", "requires_payment_method"), "intent"},
+		{"with hardly anything", 200, `{"id":"pi_1","status":"requires_confirmation"}`, "intent"},
 		{"over another amount", 200, goodIntent("2000", "2001"), "conflict"},
 		{"in another currency", 200, goodIntent("usd", "eur"), "conflict"},
 		{"in live mode", 200, goodIntent("false", "true"), "conflict"},
@@ -113,6 +115,11 @@ func TestConfirmIntentTable(t *testing.T) {
 	tryAnswers(t, []answerCase{
 		{"paid", 200, paidIntent(), "intent"},
 		{"paid, charge not expanded", 200, goodIntent("requires_confirmation", "succeeded", `"latest_charge":null`, `"latest_charge":"ch_1"`), "intent"},
+		{"paid, with hardly anything of the charge", 200, goodIntent("requires_confirmation", "succeeded", `"latest_charge":null`,
+			`"latest_charge":{"id":"ch_1","status":"succeeded"}`), "intent"},
+		{"paid, without an amount but the charge's", 200, strings.Replace(paidIntent(), `"amount":2000,`, "", 1), "intent"},
+		{"paid, without an amount", 200, goodIntent("requires_confirmation", "succeeded", `"amount":2000,`, ""), "unknown"},
+		{"paid, without a currency", 200, goodIntent("requires_confirmation", "succeeded", `"currency":"usd",`, ""), "unknown"},
 		{"to be authenticated", 200, goodIntent("requires_confirmation", "requires_action"), "intent"},
 		{"processing", 200, goodIntent("requires_confirmation", "processing"), "intent"},
 		{"another intent", 200, goodIntent("pi_1", "pi_2"), "conflict"},
@@ -147,6 +154,8 @@ func TestCaptureIntentTable(t *testing.T) {
 	r := provider.CaptureRequest{IdempotencyKey: "po_3", Tags: ordinary.Tags, ChargeID: "ch_1", Amount: 2000, IntentID: "pi_1"}
 	tryAnswers(t, []answerCase{
 		{"captured", 200, paidIntent(), "charge"},
+		{"with hardly anything", 200, `{"id":"pi_1","status":"succeeded","latest_charge":{"id":"ch_1","status":"succeeded"}}`, "charge"},
+		{"charge in words", 200, paidIntent(`"captured":true`, `"captured":"true"`), "unknown"},
 		{"without a charge", 200, goodIntent("requires_confirmation", "succeeded"), "unknown"},
 		{"charge not expanded", 200, goodIntent("requires_confirmation", "succeeded", `"latest_charge":null`, `"latest_charge":"ch_1"`), "unknown"},
 		{"another intent", 200, strings.ReplaceAll(paidIntent(), "pi_1", "pi_2"), "conflict"},
@@ -325,6 +334,7 @@ func TestIntentFailure(t *testing.T) {
 func TestFindIntentIsInconclusive(t *testing.T) {
 	for body, hits := range map[string]int{
 		goodIntent(): 1, goodIntent("op_1", "op_2"): 0, goodCharge(): -1, "{}": -1, goodIntent("requires_confirmation", "simmering"): -1,
+		goodIntent("op_1", "op_2", "requires_confirmation", "simmering"): 0, goodCharge("in_1", "in_2"): 0, goodIntent("usd", ""): -1,
 	} {
 		p := answering(t, 200, nil, `{"object":"list","has_more":false,"data":[`+body+`]}`)
 		got, err := p.FindIntent(context.Background(), provider.Lookup{Tags: ordinary.Tags})
@@ -360,6 +370,9 @@ func TestReads(t *testing.T) {
 			"there":        {200, good, true},
 			"another":      {200, strings.Replace(good, "x_1", "x_2", 1), false},
 			"no amount":    {200, strings.Replace(good, `"amount"`, `"Amount"`, 1), false},
+			"no currency":  {200, strings.Replace(good, `"currency"`, `"Currency"`, 1), false},
+			"no object":    {200, strings.Replace(good, `"object"`, `"Object"`, 1), true},
+			"no livemode":  {200, strings.Replace(good, `"livemode"`, `"Livemode"`, 1), true},
 			"other object": {200, goodCharge("ch_1", "x_1"), false},
 			"missing":      {404, stripeError("invalid_request_error", `,"code":"resource_missing"`), true},
 			"gateway":      {404, "<html>", false},

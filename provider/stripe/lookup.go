@@ -105,14 +105,20 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	query := &form.Values{}
 	query.Add("charge", l.ChargeID)
 	var hits []provider.Refund
-	err := walk(ctx, p, "/v1/refunds", query, p.pages, func(r *refundFields) (string, bool, error) {
-		if !r.whole() || r.Charge != l.ChargeID {
-			return "", false, nil
+	err := walk(ctx, p, "/v1/refunds", query, p.pages, func(r *refundFields) (string, error) {
+		if r.Charge == "" {
+			r.Charge = ref(l.ChargeID)
+		}
+		if string(r.Charge) != l.ChargeID {
+			return "", p.odd("the list of refunds has one of another charge than was asked for")
 		}
 		if r.Metadata.tags() == l.Tags {
+			if !r.whole() {
+				return "", p.halfHit(r.name())
+			}
 			hits = append(hits, *p.refund(r))
 		}
-		return r.ID, true, nil
+		return r.name(), nil
 	})
 	if err != nil {
 		return nil, err
@@ -128,12 +134,24 @@ func (p *Provider) ListCharges(ctx context.Context, from, to time.Time, each fun
 	query := &form.Values{}
 	query.Add("created[gte]", strconv.FormatInt(from.Unix(), 10))
 	query.Add("created[lt]", strconv.FormatInt(to.Unix(), 10))
-	return walk(ctx, p, "/v1/charges", query, listPages, func(c *chargeFields) (string, bool, error) {
-		if !c.whole() {
-			return "", false, nil
+	return walk(ctx, p, "/v1/charges", query, listPages, func(c *chargeFields) (string, error) {
+		switch {
+		case c.whole():
+			return c.name(), each(*p.charge(c))
+		case untagged(c.Metadata.tags()): // somebody else's
+			return c.name(), nil
 		}
-		return c.ID, true, each(*p.charge(c))
+		return "", p.halfHit(c.name())
 	})
+}
+
+// halfHit is about an object that carries our tags, so that it matters, and lacks what it would be judged by.
+func (p *Provider) halfHit(id string) *provider.Error {
+	return p.odd("the list has what was looked for, but not in a form that can be read: " + id)
+}
+
+func (p *Provider) odd(message string) *provider.Error {
+	return &provider.Error{Kind: provider.Unknown, Message: p.clean(message)}
 }
 
 func untagged(t provider.Tags) bool { return t.Operation == "" || t.Installation == "" }
@@ -142,10 +160,10 @@ func noTags() *provider.Error {
 	return &provider.Error{Kind: provider.Conflict, Message: "a look-up needs the operation's and the installation's tag"}
 }
 
-// walk goes through all pages of a list, newest first, and hands every object to take, which gives its id and whether it is whole. The end is
+// walk goes through all pages of a list, newest first, and hands every object to take, which gives its id; only that every object must have. The end is
 // where Stripe says that there is no more; whatever looks like an end but isn't said to be one is an error, because the
 // caller draws a conclusion from what is missing.
-func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, pages int, take func(*T) (string, bool, error)) error {
+func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, pages int, take func(*T) (string, error)) error {
 	query.Add("limit", strconv.Itoa(pageSize))
 	cursor := ""
 	for range pages {
@@ -162,20 +180,19 @@ func walk[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 			return p.refusedRead(res, refusal)
 		}
 		page := &list.page
-		if page.Object != "list" || page.HasMore == nil || page.Data == nil {
+		if !maybe(page.Object, "list") || !page.HasMore.given || page.Data == nil {
 			return p.unreadable(res, "a list")
 		}
 		last := ""
 		for i := range page.Data {
-			var whole bool
 			var err error
-			if last, whole, err = take(&page.Data[i]); err != nil {
+			if last, err = take(&page.Data[i]); err != nil {
 				return err
-			} else if !whole {
+			} else if last == "" {
 				return p.unreadable(res, "a list of what was asked for")
 			}
 		}
-		if !*page.HasMore {
+		if !page.HasMore.on {
 			return nil
 		}
 		if last == "" || last == cursor {

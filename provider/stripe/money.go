@@ -36,20 +36,25 @@ func (p *Provider) Charge(ctx context.Context, r provider.ChargeRequest) (provid
 	if out, over, err := p.noObject(res); over {
 		return out, err
 	}
-	if !c.whole() {
+	if !c.known() {
 		return provider.ChargeOutcome{}, p.unreadable(res, "a charge")
 	}
 	// The key decides what Stripe answers: if another operation had used it, this would be its charge.
 	switch {
-	case *c.Amount != r.Amount || c.Currency != strings.ToLower(r.Currency):
+	case !c.Amount.is(r.Amount) || !sameCurrency(c.Currency, r.Currency):
 		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s is over %d %s, asked for were %d %s",
-			c.ID, *c.Amount, c.Currency, r.Amount, r.Currency)
-	case *c.Livemode != r.Livemode:
-		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has livemode %t", c.ID, *c.Livemode)
-	case c.Metadata.tags() != r.Tags:
+			c.ID, c.Amount.or(r.Amount), c.Currency, r.Amount, r.Currency)
+	case !c.Livemode.is(r.Livemode):
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has livemode %t", c.ID, c.Livemode.on)
+	case !c.Metadata.are(r.Tags):
 		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s carries the tags of another operation", c.ID)
 	}
-	return provider.ChargeOutcome{Charge: p.charge(&c.chargeFields), RequestID: p.requestID(res)}, nil
+	c.Amount.assume(r.Amount)
+	c.Livemode.assume(r.Livemode)
+	c.Captured.assume(r.Capture && c.succeeded())
+	out := p.charge(&c.chargeFields)
+	out.Currency, out.Tags = strings.ToLower(r.Currency), r.Tags
+	return provider.ChargeOutcome{Charge: out, RequestID: p.requestID(res)}, nil
 }
 
 // noObject handles every result but a 2xx one; over tells that there is nothing more to look at.
@@ -81,15 +86,25 @@ func (p *Provider) Capture(ctx context.Context, r provider.CaptureRequest) (prov
 	if out, over, err := p.noObject(res); over {
 		return out, err
 	}
-	switch {
-	case !c.whole():
+	if !c.known() {
 		return provider.ChargeOutcome{}, p.unreadable(res, "a charge")
-	case c.ID != r.ChargeID:
-		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s was captured, asked for was %s", c.ID, r.ChargeID)
-	case !c.Captured || c.AmountCaptured != r.Amount:
-		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has %d captured, asked for were %d", c.ID, c.AmountCaptured, r.Amount)
 	}
-	return provider.ChargeOutcome{Charge: p.charge(&c.chargeFields), RequestID: p.requestID(res)}, nil
+	if string(c.ID) != r.ChargeID {
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s was captured, asked for was %s", c.ID, r.ChargeID)
+	}
+	return p.capturedAs(res, &c.chargeFields, r.Amount)
+}
+
+// capturedAs is the charge of a capture's answer, when it is captured as was asked for. The request can't tell its currency, nor an amount of which a
+// part was captured.
+func (p *Provider) capturedAs(res *result, c *chargeFields, amount int64) (provider.ChargeOutcome, error) {
+	if !c.Captured.is(true) || !c.AmountCaptured.is(amount) {
+		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s has %d captured, asked for were %d", c.ID, c.AmountCaptured.n, amount)
+	}
+	c.Captured.assume(true)
+	c.AmountCaptured.assume(amount)
+	c.Amount.assume(amount)
+	return provider.ChargeOutcome{Charge: p.charge(c), RequestID: p.requestID(res)}, nil
 }
 
 // Refund gives money of a captured charge back. A refund that succeeded can still fail days later; Stripe tells that by
@@ -113,15 +128,18 @@ func (p *Provider) Refund(ctx context.Context, r provider.RefundRequest) (provid
 		return provider.RefundOutcome{}, failed
 	case refusal != nil:
 		return provider.RefundOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
-	case !w.whole():
+	case !w.known():
 		return provider.RefundOutcome{}, p.unreadable(res, "a refund")
-	case *w.Amount != r.Amount || w.Charge != r.ChargeID:
+	case !w.Amount.is(r.Amount) || w.Charge != "" && string(w.Charge) != r.ChargeID:
 		return provider.RefundOutcome{}, p.contradiction(res, "refund %s is over %d of %s, asked for were %d of %s",
-			w.ID, *w.Amount, w.Charge, r.Amount, r.ChargeID)
-	case w.Metadata.tags() != r.Tags:
+			w.ID, w.Amount.or(r.Amount), w.Charge, r.Amount, r.ChargeID)
+	case !w.Metadata.are(r.Tags):
 		return provider.RefundOutcome{}, p.contradiction(res, "refund %s carries the tags of another operation", w.ID)
 	}
-	return provider.RefundOutcome{Refund: p.refund(&w.refundFields), RequestID: p.requestID(res)}, nil
+	w.Amount.assume(r.Amount)
+	out := p.refund(&w.refundFields)
+	out.ChargeID, out.Tags = r.ChargeID, r.Tags
+	return provider.RefundOutcome{Refund: out, RequestID: p.requestID(res)}, nil
 }
 
 func noID(what string) *provider.Error {

@@ -25,7 +25,8 @@ const (
 type searches[F, T any] struct {
 	provider *Provider
 	path     string
-	look     func(*F) (id string, tags provider.Tags, whole bool)
+	look     func(*F) (id string, tags provider.Tags)
+	whole    func(*F) bool
 	hit      func(*F) *T
 
 	mu      sync.Mutex
@@ -119,18 +120,23 @@ func (q *searches[F, T]) lookFor(ctx context.Context, group []*search[T]) {
 	if !to.IsZero() {
 		query.Add("created[lte]", strconv.FormatInt(to.Add(allowance).Unix()+1, 10)) // up to the end of that second
 	}
-	err := walk(ctx, q.provider, q.path, query, q.provider.pages, func(f *F) (string, bool, error) {
-		id, tags, whole := q.look(f)
-		if whole {
-			for _, s := range wanted[tags] {
+	err := walk(ctx, q.provider, q.path, query, q.provider.pages, func(f *F) (string, error) {
+		id, tags := q.look(f)
+		for _, s := range wanted[tags] {
+			if q.whole(f) {
 				s.hits = append(s.hits, *q.hit(f))
+			} else {
+				s.err = q.provider.halfHit(id)
 			}
 		}
-		return id, whole, nil
+		return id, nil
 	})
 	for _, s := range group {
 		if err != nil {
-			s.hits, s.err = nil, err
+			s.err = err
+		}
+		if s.err != nil {
+			s.hits = nil
 		}
 		close(s.done)
 	}

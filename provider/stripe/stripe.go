@@ -58,11 +58,12 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // Provider talks to one Stripe account. It is safe for concurrent use.
 type Provider struct {
-	backend sdk.Backend
-	key     string
-	timeout time.Duration
-	pages   int
-	idle    interface{ CloseIdleConnections() }
+	backend  sdk.Backend
+	key      string
+	livemode bool // which mode the key is for
+	timeout  time.Duration
+	pages    int
+	idle     interface{ CloseIdleConnections() }
 
 	charges searches[chargeFields, provider.Charge]
 	intents searches[intentFields, provider.Intent]
@@ -88,9 +89,12 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{key: cfg.APIKey, timeout: orElse(cfg.Timeout, defaultTimeout), pages: orElse(cfg.MaxPages, defaultPages)}
 	p.charges.provider, p.charges.path, p.charges.hit = p, "/v1/charges", p.charge
-	p.charges.look = func(c *chargeFields) (string, provider.Tags, bool) { return c.ID, c.Metadata.tags(), c.whole() }
+	p.livemode = strings.HasPrefix(cfg.APIKey[len("sk_"):], "live_")
+	p.charges.look = func(c *chargeFields) (string, provider.Tags) { return c.name(), c.Metadata.tags() }
+	p.charges.whole = (*chargeFields).whole
 	p.intents.provider, p.intents.path, p.intents.hit = p, intentsPath, p.intent
-	p.intents.look = func(i *intentFields) (string, provider.Tags, bool) { return i.ID, i.Metadata.tags(), i.whole() }
+	p.intents.look = func(i *intentFields) (string, provider.Tags) { return i.name(), i.Metadata.tags() }
+	p.intents.whole = (*intentFields).whole
 	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
 	p.idle = transport
 	p.backend = newBackend(base, transport)

@@ -1,7 +1,7 @@
 package stripe
 
 import (
-	"time"
+	"strings"
 
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,21 +11,46 @@ import (
 )
 
 // The structs below take from Stripe's objects what the port has. stripe-go's own have several hundred fields for every
-// payment method, and decoding into them was most of a charge's CPU time. Pointers tell "absent" from zero: an object
-// without amount isn't one over nothing.
+// payment method, and decoding into them was most of a charge's CPU time. They tell "absent" from zero: an object without amount isn't one over
+// nothing.
+//
+// An object is known when it can be told what it is and in which state. In the answer to a request that is enough: what else is absent is
+// taken from the request, what is there has to agree with it. An object that was read or found has to be whole: there is nothing to take the rest from.
 //
 // They decode with exact names: encoding/json would let a client's metadata "Paidonce_Operation" overwrite our tag.
 
 var decoding = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
+// wireTags are our tags of the metadata, which may lack one or both.
 type wireTags struct {
-	Operation    string `json:"paidonce_operation"`
-	Installation string `json:"paidonce_installation"`
+	object[struct {
+		Operation    word `json:"paidonce_operation"`
+		Installation word `json:"paidonce_installation"`
+	}]
 }
 
 func (t wireTags) tags() provider.Tags {
-	return provider.Tags{Operation: t.Operation, Installation: t.Installation}
+	if t.at == nil {
+		return provider.Tags{}
+	}
+	return provider.Tags{Operation: string(t.at.Operation), Installation: string(t.at.Installation)}
 }
+
+// are tells that the tags aren't known to be others.
+func (t wireTags) are(want provider.Tags) bool {
+	got := t.tags()
+	return (got.Operation == "" || got.Operation == want.Operation) && (got.Installation == "" || got.Installation == want.Installation)
+}
+
+// sameCurrency tells that a currency isn't known to be another. Case makes no difference.
+func sameCurrency(got word, want string) bool {
+	return got == "" || strings.EqualFold(string(got), want)
+}
+
+func (p *Provider) currency(w word) string { return p.clean(strings.ToLower(string(w))) }
+
+// maybe tells that an object isn't said to be something else.
+func maybe(object word, what string) bool { return object == "" || string(object) == what }
 
 type wireCharge struct {
 	sdk.APIResource `json:"-"`
@@ -33,54 +58,88 @@ type wireCharge struct {
 }
 
 type chargeFields struct {
-	ID             string               `json:"id"`
-	Object         string               `json:"object"`
-	Status         string               `json:"status"`
-	Amount         *int64               `json:"amount"`
-	AmountCaptured int64                `json:"amount_captured"`
-	AmountRefunded int64                `json:"amount_refunded"`
-	Currency       string               `json:"currency"`
-	Captured       bool                 `json:"captured"`
-	Disputed       bool                 `json:"disputed"`
-	Livemode       *bool                `json:"livemode"`
-	Created        int64                `json:"created"`
-	FailureCode    string               `json:"failure_code"`
-	FailureMessage string               `json:"failure_message"`
-	Outcome        *provider.Assessment `json:"outcome"`
-	Intent         string               `json:"payment_intent"`
-	Metadata       wireTags             `json:"metadata"`
+	ID             text                   `json:"id"`
+	Object         word                   `json:"object"`
+	Status         word                   `json:"status"`
+	Amount         amount                 `json:"amount"`
+	AmountCaptured amount                 `json:"amount_captured"`
+	AmountRefunded amount                 `json:"amount_refunded"`
+	Currency       word                   `json:"currency"`
+	Captured       flag                   `json:"captured"`
+	Disputed       flag                   `json:"disputed"`
+	Livemode       flag                   `json:"livemode"`
+	Created        moment                 `json:"created"`
+	FailureCode    text                   `json:"failure_code"`
+	FailureMessage text                   `json:"failure_message"`
+	Outcome        object[wireAssessment] `json:"outcome"`
+	Intent         ref                    `json:"payment_intent"`
+	Metadata       wireTags               `json:"metadata"`
+}
+
+type wireAssessment struct {
+	NetworkStatus text `json:"network_status"`
+	Reason        text `json:"reason"`
+	RiskLevel     text `json:"risk_level"`
+	SellerMessage text `json:"seller_message"`
+	Type          text `json:"type"`
 }
 
 func (c *wireCharge) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &c.chargeFields, decoding)
 }
 
-func (c *chargeFields) name() string { return c.ID }
+func (c *chargeFields) name() string { return string(c.ID) }
 
-// whole tells whether this is a charge at all.
+// known tells whether this is a charge at all, in a state that means something.
+func (c *chargeFields) known() bool {
+	return c.ID != "" && maybe(c.Object, "charge") && (c.Status == "pending" || c.succeeded() || c.Status == "failed") &&
+		!c.Amount.odd && !c.AmountCaptured.odd && !c.AmountRefunded.odd && !c.Captured.odd && !c.Livemode.odd
+}
+
+func (c *chargeFields) succeeded() bool { return c.Status == "succeeded" }
+
+// whole tells whether nothing is missing from which money would be counted. What is captured says also whether something is.
 func (c *chargeFields) whole() bool {
-	return c.ID != "" && c.Object == "charge" && c.Amount != nil && c.Currency != "" && c.Livemode != nil &&
-		(c.Status == "pending" || c.Status == "succeeded" || c.Status == "failed")
+	return c.known() && c.Amount.given && c.Currency != "" && (c.Captured.given || c.AmountCaptured.given || !c.succeeded())
+}
+
+// taken tells whether the charge is captured.
+func (c *chargeFields) taken() bool {
+	if c.Captured.given {
+		return c.Captured.on
+	}
+	return c.succeeded() && c.AmountCaptured.or(0) > 0
 }
 
 func (p *Provider) charge(c *chargeFields) *provider.Charge {
 	out := &provider.Charge{
-		ID: p.clean(c.ID), IntentID: p.clean(c.Intent), Status: provider.Status(c.Status), Amount: *c.Amount,
-		AmountCaptured: c.AmountCaptured, AmountRefunded: c.AmountRefunded, Currency: c.Currency, Captured: c.Captured, Disputed: c.Disputed,
-		Livemode: *c.Livemode, Created: time.Unix(c.Created, 0).UTC(), FailureCode: p.clean(c.FailureCode),
-		FailureMessage: p.clean(c.FailureMessage), Tags: c.Metadata.tags(),
+		ID: p.clean(string(c.ID)), IntentID: p.clean(string(c.Intent)), Status: provider.Status(c.Status), Amount: c.Amount.n,
+		AmountRefunded: c.AmountRefunded.n, Currency: p.currency(c.Currency), Captured: c.taken(), Disputed: c.Disputed.on,
+		Livemode: p.mode(c.Livemode), Created: c.Created.Time, FailureCode: p.clean(string(c.FailureCode)),
+		FailureMessage: p.clean(string(c.FailureMessage)), Tags: c.Metadata.tags(),
 	}
-	if c.Captured {
+	if out.Captured {
+		out.AmountCaptured = c.AmountCaptured.or(out.Amount)
 		// Stripe counts the part that a partial capture let go as refunded. It was never taken, so it isn't given back.
-		out.AmountRefunded = max(0, c.AmountRefunded-(*c.Amount-c.AmountCaptured))
+		out.AmountRefunded = max(0, out.AmountRefunded-(out.Amount-out.AmountCaptured))
+	} else {
+		out.AmountCaptured = c.AmountCaptured.n
 	}
-	if o := c.Outcome; o != nil {
+	if o := c.Outcome.at; o != nil {
 		out.Outcome = &provider.Assessment{
-			NetworkStatus: p.clean(o.NetworkStatus), Reason: p.clean(o.Reason), RiskLevel: p.clean(o.RiskLevel),
-			SellerMessage: p.clean(o.SellerMessage), Type: p.clean(o.Type),
+			NetworkStatus: p.clean(string(o.NetworkStatus)), Reason: p.clean(string(o.Reason)), RiskLevel: p.clean(string(o.RiskLevel)),
+			SellerMessage: p.clean(string(o.SellerMessage)), Type: p.clean(string(o.Type)),
 		}
 	}
 	return out
+}
+
+// mode is the mode of an object: what isn't said is that of our key, which sees no other.
+func (p *Provider) mode(livemode flag) bool {
+	if livemode.given {
+		return livemode.on
+	}
+	return p.livemode
 }
 
 type wireRefund struct {
@@ -89,15 +148,15 @@ type wireRefund struct {
 }
 
 type refundFields struct {
-	ID            string   `json:"id"`
-	Object        string   `json:"object"`
-	Charge        string   `json:"charge"`
-	Status        string   `json:"status"`
-	Amount        *int64   `json:"amount"`
-	Currency      string   `json:"currency"`
-	Reason        string   `json:"reason"`
-	FailureReason string   `json:"failure_reason"`
-	Created       int64    `json:"created"`
+	ID            text     `json:"id"`
+	Object        word     `json:"object"`
+	Charge        ref      `json:"charge"`
+	Status        word     `json:"status"`
+	Amount        amount   `json:"amount"`
+	Currency      word     `json:"currency"`
+	Reason        text     `json:"reason"`
+	FailureReason text     `json:"failure_reason"`
+	Created       moment   `json:"created"`
 	Metadata      wireTags `json:"metadata"`
 }
 
@@ -105,20 +164,25 @@ func (r *wireRefund) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &r.refundFields, decoding)
 }
 
-func (r *refundFields) name() string { return r.ID }
+func (r *refundFields) name() string { return string(r.ID) }
 
-func (r *refundFields) whole() bool {
+func (r *refundFields) known() bool {
 	switch provider.Status(r.Status) {
 	case provider.Pending, provider.Succeeded, provider.Failed, provider.Canceled, provider.RequiresAction:
-		return r.ID != "" && r.Object == "refund" && r.Amount != nil && r.Currency != "" && r.Charge != ""
+		return r.ID != "" && maybe(r.Object, "refund") && !r.Amount.odd
 	}
 	return false
 }
 
+func (r *refundFields) whole() bool {
+	return r.known() && r.Amount.given && r.Currency != "" && r.Charge != ""
+}
+
 func (p *Provider) refund(r *refundFields) *provider.Refund {
 	return &provider.Refund{
-		ID: p.clean(r.ID), ChargeID: p.clean(r.Charge), Status: provider.Status(r.Status), Amount: *r.Amount, Currency: r.Currency,
-		Reason: p.clean(r.Reason), FailureReason: p.clean(r.FailureReason), Created: time.Unix(r.Created, 0).UTC(), Tags: r.Metadata.tags(),
+		ID: p.clean(string(r.ID)), ChargeID: p.clean(string(r.Charge)), Status: provider.Status(r.Status), Amount: r.Amount.n,
+		Currency: p.currency(r.Currency), Reason: p.clean(string(r.Reason)), FailureReason: p.clean(string(r.FailureReason)), Created: r.Created.Time,
+		Tags: r.Metadata.tags(),
 	}
 }
 
@@ -129,9 +193,9 @@ type wireList[T any] struct {
 }
 
 type pageFields[T any] struct {
-	Object  string `json:"object"`
-	HasMore *bool  `json:"has_more"`
-	Data    []T    `json:"data"`
+	Object  word `json:"object"`
+	HasMore flag `json:"has_more"`
+	Data    []T  `json:"data"`
 }
 
 func (l *wireList[T]) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &l.page, decoding) }
@@ -142,31 +206,31 @@ type wireDispute struct {
 }
 
 type disputeFields struct {
-	ID       string `json:"id"`
-	Object   string `json:"object"`
-	Charge   string `json:"charge"`
-	Status   string `json:"status"`
-	Reason   string `json:"reason"`
-	Amount   *int64 `json:"amount"`
-	Currency string `json:"currency"`
-	Livemode *bool  `json:"livemode"`
-	Created  int64  `json:"created"`
+	ID       text   `json:"id"`
+	Object   word   `json:"object"`
+	Charge   ref    `json:"charge"`
+	Status   text   `json:"status"`
+	Reason   text   `json:"reason"`
+	Amount   amount `json:"amount"`
+	Currency word   `json:"currency"`
+	Livemode flag   `json:"livemode"`
+	Created  moment `json:"created"`
 }
 
 func (d *wireDispute) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &d.disputeFields, decoding)
 }
 
-func (d *disputeFields) name() string { return d.ID }
+func (d *disputeFields) name() string { return string(d.ID) }
 
 // whole takes any status: a new one of Stripe's is for the reader to judge.
 func (d *disputeFields) whole() bool {
-	return d.ID != "" && d.Object == "dispute" && d.Charge != "" && d.Status != "" && d.Amount != nil && d.Currency != "" && d.Livemode != nil
+	return d.ID != "" && maybe(d.Object, "dispute") && d.Charge != "" && d.Status != "" && d.Amount.given && d.Currency != "" && !d.Livemode.odd
 }
 
 func (p *Provider) dispute(d *disputeFields) *provider.Dispute {
 	return &provider.Dispute{
-		ID: p.clean(d.ID), ChargeID: p.clean(d.Charge), Status: p.clean(d.Status), Reason: p.clean(d.Reason), Amount: *d.Amount,
-		Currency: d.Currency, Livemode: *d.Livemode, Created: time.Unix(d.Created, 0).UTC(),
+		ID: p.clean(string(d.ID)), ChargeID: p.clean(string(d.Charge)), Status: p.clean(string(d.Status)), Reason: p.clean(string(d.Reason)),
+		Amount: d.Amount.n, Currency: p.currency(d.Currency), Livemode: p.mode(d.Livemode), Created: d.Created.Time,
 	}
 }

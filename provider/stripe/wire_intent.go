@@ -3,10 +3,10 @@ package stripe
 import (
 	"net/url"
 	"strings"
-	"time"
 	"unicode"
 
 	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/stripe/stripe-go/v76"
 
 	"paidonce/provider"
@@ -18,48 +18,52 @@ type wireIntent struct {
 }
 
 type intentFields struct {
-	ID            string       `json:"id"`
-	Object        string       `json:"object"`
-	Status        string       `json:"status"`
-	Amount        *int64       `json:"amount"`
-	Currency      string       `json:"currency"`
-	Livemode      *bool        `json:"livemode"`
-	Created       int64        `json:"created"`
-	CaptureMethod string       `json:"capture_method"`
-	LatestCharge  wireLatest   `json:"latest_charge"`
-	NextAction    *wireAction  `json:"next_action"`
-	LastError     *wireFailure `json:"last_payment_error"`
-	Metadata      wireTags     `json:"metadata"`
+	ID            text                `json:"id"`
+	Object        word                `json:"object"`
+	Status        word                `json:"status"`
+	Amount        amount              `json:"amount"`
+	Currency      word                `json:"currency"`
+	Livemode      flag                `json:"livemode"`
+	Created       moment              `json:"created"`
+	CaptureMethod word                `json:"capture_method"`
+	LatestCharge  wireLatest          `json:"latest_charge"`
+	NextAction    object[wireAction]  `json:"next_action"`
+	LastError     object[wireFailure] `json:"last_payment_error"`
+	Metadata      wireTags            `json:"metadata"`
 }
 
 type wireAction struct {
-	Type     string `json:"type"`
-	Redirect struct {
-		URL string `json:"url"`
-	} `json:"redirect_to_url"`
+	Type     text `json:"type"`
+	Redirect object[struct {
+		URL text `json:"url"`
+	}] `json:"redirect_to_url"`
 }
 
 type wireFailure struct {
-	Type        string `json:"type"`
-	Code        string `json:"code"`
-	DeclineCode string `json:"decline_code"`
-	Message     string `json:"message"`
-	Param       string `json:"param"`
-	Charge      string `json:"charge"`
+	Type        text `json:"type"`
+	Code        text `json:"code"`
+	DeclineCode text `json:"decline_code"`
+	Message     text `json:"message"`
+	Param       text `json:"param"`
+	Charge      ref  `json:"charge"`
 }
 
 // wireLatest is a charge, or only its id where it wasn't expanded.
 type wireLatest struct {
-	ID     string
+	ID     text
 	charge *chargeFields
+	odd    bool
 }
 
-func (l *wireLatest) UnmarshalJSON(b []byte) error {
-	if len(b) == 0 || b[0] != '{' {
-		return json.Unmarshal(b, &l.ID, decoding)
+func (l *wireLatest) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*l = wireLatest{}
+	kind := d.PeekKind()
+	if kind != '{' {
+		l.odd = kind != '"' && kind != 'n'
+		return l.ID.UnmarshalJSONFrom(d)
 	}
 	l.charge = &chargeFields{}
-	err := json.Unmarshal(b, l.charge, decoding)
+	err := json.UnmarshalDecode(d, l.charge)
 	l.ID = l.charge.ID
 	return err
 }
@@ -68,19 +72,53 @@ func (i *wireIntent) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &i.intentFields, decoding)
 }
 
-func (i *intentFields) name() string { return i.ID }
+func (i *intentFields) name() string { return string(i.ID) }
 
-// whole tells whether this is an intent at all, with a whole charge if it has one.
-func (i *intentFields) whole() bool {
-	if i.LatestCharge.charge != nil && !i.LatestCharge.charge.whole() {
+// known tells whether this is an intent at all, in a state that means something, as its charge is if it is there.
+func (i *intentFields) known() bool {
+	if i.LatestCharge.odd || i.LatestCharge.charge != nil && !i.LatestCharge.charge.known() {
 		return false
 	}
 	switch provider.IntentStatus(i.Status) {
 	case provider.IntentRequiresPaymentMethod, provider.IntentRequiresConfirmation, provider.IntentRequiresAction, provider.IntentProcessing,
 		provider.IntentRequiresCapture, provider.IntentSucceeded, provider.IntentCanceled:
-		return i.ID != "" && i.Object == "payment_intent" && i.Amount != nil && i.Currency != "" && i.Livemode != nil
+		return i.ID != "" && maybe(i.Object, "payment_intent") && !i.Amount.odd && !i.Livemode.odd
 	}
 	return false
+}
+
+// whole lets intent and charge lend each other what they lack, and tells whether nothing is missing then.
+func (i *intentFields) whole() bool {
+	i.share()
+	return i.known() && i.Amount.given && i.Currency != "" && (i.LatestCharge.charge == nil || i.LatestCharge.charge.whole())
+}
+
+// share lets intent and charge lend each other what they lack: a charge is over its intent's amount, and captured when the intent succeeded.
+func (i *intentFields) share() {
+	c := i.LatestCharge.charge
+	if c == nil {
+		return
+	}
+	i.Amount.lend(&c.Amount)
+	c.Amount.lend(&i.Amount)
+	i.Livemode.lend(&c.Livemode)
+	c.Livemode.lend(&i.Livemode)
+	if c.Currency == "" {
+		c.Currency = i.Currency
+	} else if i.Currency == "" {
+		i.Currency = c.Currency
+	}
+	if c.Intent == "" {
+		c.Intent = ref(i.ID)
+	}
+	if c.succeeded() && !c.AmountCaptured.given {
+		switch provider.IntentStatus(i.Status) {
+		case provider.IntentSucceeded:
+			c.Captured.assume(true)
+		case provider.IntentRequiresCapture:
+			c.Captured.assume(false)
+		}
+	}
 }
 
 // idle tells that no money has moved, and that none will without a further call.
@@ -94,17 +132,20 @@ func (i *intentFields) idle() bool {
 
 func (p *Provider) intent(i *intentFields) *provider.Intent {
 	out := &provider.Intent{
-		ID: p.clean(i.ID), Status: provider.IntentStatus(i.Status), Amount: *i.Amount, Currency: i.Currency, Livemode: *i.Livemode,
-		Created: time.Unix(i.Created, 0).UTC(), Tags: i.Metadata.tags(), ChargeID: p.clean(i.LatestCharge.ID),
+		ID: p.clean(string(i.ID)), Status: provider.IntentStatus(i.Status), Amount: i.Amount.n, Currency: p.currency(i.Currency),
+		Livemode: p.mode(i.Livemode), Created: i.Created.Time, Tags: i.Metadata.tags(), ChargeID: p.clean(string(i.LatestCharge.ID)),
 	}
 	if i.LatestCharge.charge != nil {
 		out.Charge = p.charge(i.LatestCharge.charge)
 	}
-	if a := i.NextAction; a != nil && out.Status == provider.IntentRequiresAction {
-		out.NextAction = &provider.NextAction{Type: p.clean(a.Type), RedirectURL: webAddress(a.Redirect.URL)}
+	if a := i.NextAction.at; a != nil && out.Status == provider.IntentRequiresAction {
+		out.NextAction = &provider.NextAction{Type: p.clean(string(a.Type))}
+		if to := a.Redirect.at; to != nil {
+			out.NextAction.RedirectURL = webAddress(string(to.URL))
+		}
 	}
-	if i.LastError != nil && i.idle() {
-		out.Failure = p.failedAttempt(i.LastError)
+	if failed := i.LastError.at; failed != nil && i.idle() {
+		out.Failure = p.failedAttempt(failed)
 	}
 	return out
 }
@@ -113,8 +154,9 @@ func (p *Provider) intent(i *intentFields) *provider.Intent {
 // invalid requests, but it was the payer or the bank that didn't agree.
 func (p *Provider) failedAttempt(f *wireFailure) *provider.Refusal {
 	return &provider.Refusal{
-		Decline:  f.Type == string(sdk.ErrorTypeCard) || f.Code == string(sdk.ErrorCodePaymentIntentAuthenticationFailure),
-		ChargeID: p.clean(f.Charge), Code: p.clean(f.Code), DeclineCode: p.clean(f.DeclineCode), Message: p.clean(f.Message), Param: p.clean(f.Param),
+		Decline:  f.Type == text(sdk.ErrorTypeCard) || f.Code == text(sdk.ErrorCodePaymentIntentAuthenticationFailure),
+		ChargeID: p.clean(string(f.Charge)), Code: p.clean(string(f.Code)), DeclineCode: p.clean(string(f.DeclineCode)),
+		Message: p.clean(string(f.Message)), Param: p.clean(string(f.Param)),
 	}
 }
 
@@ -138,12 +180,12 @@ type wireCustomer struct {
 }
 
 type customerFields struct {
-	ID            string `json:"id"`
-	Object        string `json:"object"`
-	DefaultSource string `json:"default_source"`
-	Invoices      struct {
-		DefaultMethod string `json:"default_payment_method"`
-	} `json:"invoice_settings"`
+	ID            text `json:"id"`
+	Object        word `json:"object"`
+	DefaultSource ref  `json:"default_source"`
+	Invoices      object[struct {
+		DefaultMethod ref `json:"default_payment_method"`
+	}] `json:"invoice_settings"`
 }
 
 func (c *wireCustomer) UnmarshalJSON(b []byte) error {

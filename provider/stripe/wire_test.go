@@ -262,6 +262,12 @@ func TestLookupIsInconclusive(t *testing.T) {
 		"null":                       {200, []string{`null`}, false},
 		"no data":                    {200, []string{`{"object":"list","has_more":false}`}, false},
 		"no has_more":                {200, []string{`{"object":"list","data":[]}`}, false},
+		"has_more in words":          {200, []string{`{"object":"list","has_more":"false","data":[]}`}, false},
+		"no object":                  {200, []string{`{"has_more":false,"data":[]}`}, true},
+		"data is an object":          {200, []string{`{"object":"list","has_more":false,"data":{}}`}, false},
+		"data is null":               {200, []string{`{"object":"list","has_more":false,"data":null}`}, false},
+		"null in the list":           {200, []string{`{"object":"list","has_more":false,"data":[null]}`}, false},
+		"number in the list":         {200, []string{`{"object":"list","has_more":false,"data":[7]}`}, false},
 		"another object":             {200, []string{`{"object":"search_result","has_more":false,"data":[]}`}, false},
 		"something else in the list": {200, []string{`{"object":"list","has_more":false,"data":[{}]}`}, false},
 		"second page fails":          {200, []string{page("true", "ch_2"), "<html>"}, false},
@@ -323,7 +329,7 @@ func TestRefundStates(t *testing.T) {
 			t.Errorf("%s: %+v, %v", status, out, err)
 		}
 	}
-	for change, kind := range map[string]provider.Kind{`"amount":6`: provider.Conflict, `"amount":null`: provider.Unknown} {
+	for change, kind := range map[string]provider.Kind{`"amount":6`: provider.Conflict, `"amount":"5"`: provider.Unknown, `"amount":5.5`: provider.Unknown} {
 		b := strings.Replace(fmt.Sprintf(body, "succeeded"), `"amount":5`, change, 1)
 		_, err := answering(t, 200, nil, b).Refund(context.Background(), r)
 		var e *provider.Error

@@ -51,6 +51,7 @@ type Config struct {
 	Charges  Charges
 	Keys     Keys
 	Accounts Authenticator
+	Events   Events
 	// News takes the provider's events. nil: none are taken, as no secret is configured to verify them.
 	News News
 	// Ready tells why requests should not be sent here: the database is not reachable, or its schema is not the one of this binary.
@@ -82,7 +83,7 @@ var _ ServerInterface = (*Server)(nil)
 func New(cfg Config) (*Server, error) {
 	var missing []error
 	for name, absent := range map[string]bool{
-		"Charges": cfg.Charges == nil, "Keys": cfg.Keys == nil, "Accounts": cfg.Accounts == nil, "Ready": cfg.Ready == nil, "Log": cfg.Log == nil,
+		"Charges": cfg.Charges == nil, "Keys": cfg.Keys == nil, "Accounts": cfg.Accounts == nil, "Events": cfg.Events == nil, "Ready": cfg.Ready == nil, "Log": cfg.Log == nil,
 	} {
 		if absent {
 			missing = append(missing, errors.New("api: Config."+name+" is missing"))

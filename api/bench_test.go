@@ -39,7 +39,7 @@ func (instant) Create(_ context.Context, r idemkeys.Request, _ charges.Params) (
 // What the edge itself costs for a charge: everything but the network and the domain. The log is written, to nowhere.
 func BenchmarkCreateCharge(b *testing.B) {
 	server, err := api.New(api.Config{
-		Charges: instant{}, Keys: instant{}, Accounts: instant{}, Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Charges: instant{}, Keys: instant{}, Accounts: instant{}, Events: noEvents{}, Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 		Ready: func(context.Context) error { return nil },
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func piece(t *rapid.T, label string) string {
 func name(t *rapid.T) string {
 	return rapid.OneOf(rapid.SampledFrom([]string{
 		"amount", "currency", "source", "charge", "reason", "customer", "capture", "description", "metadata", "receipt_email", "statement_descriptor_suffix", "Amount",
-		"metadata[a]", "metadata[a][b]", "limit", "starting_after", "ending_before", "created[gt]", "created", "status", "expand[0]",
+		"metadata[a]", "metadata[a][b]", "limit", "starting_after", "ending_before", "url", "type", "enabled_events", "enabled_events[]", "enabled_events[0]", "created[gt]", "created", "status", "expand[0]",
 	}), rapid.StringN(0, 5, 20)).Draw(t, "name")
 }
 
@@ -60,10 +60,11 @@ func TestAnyRequestHasADescribedAnswer(t *testing.T) {
 	path := func(t *rapid.T) string {
 		return rapid.OneOf(
 			rapid.SampledFrom([]string{
-				"/v1/charges", "/v1/charges", "/v1/refunds", "/v1/refunds", "/v1/charges/" + chargeID + "/capture", webhooks, "/v1/charges/", "/healthz", "/readyz", "/",
+				"/v1/charges", "/v1/charges", "/v1/refunds", "/v1/refunds", "/v1/charges/" + chargeID + "/capture", webhooks, "/v1/events", "/v1/webhook_endpoints", "/v1/webhook_endpoints/hook",
+				"/v1/webhook_endpoints/hook/rotate_secret", "/v1/events/evt_1/resend", "/v1/charges/", "/healthz", "/readyz", "/",
 			}),
 			rapid.Custom(func(t *rapid.T) string {
-				below := rapid.SampledFrom([]string{"/v1/charges/", "/v1/refunds/", "/v1/idempotency_keys/", "/"}).Draw(t, "below") + url.PathEscape(piece(t, "id"))
+				below := rapid.SampledFrom([]string{"/v1/charges/", "/v1/refunds/", "/v1/idempotency_keys/", "/v1/events/", "/v1/webhook_endpoints/", "/"}).Draw(t, "below") + url.PathEscape(piece(t, "id"))
 				return below + rapid.SampledFrom([]string{"", "", "/capture", "/x"}).Draw(t, "further")
 			}),
 		).Draw(t, "path")
@@ -93,6 +94,9 @@ func TestAnyRequestHasADescribedAnswer(t *testing.T) {
 		a := e.Do(req)
 		if a.Code == 0 || a.Code >= http.StatusInternalServerError {
 			t.Fatalf("got %d %s", a.Code, a.Body)
+		}
+		if strings.HasPrefix(req.URL.Path, "/v1/webhook_endpoints") && a.Code == http.StatusCreated {
+			return
 		}
 		capture := req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/capture")
 		if through := e.creations() > before; through != (a.Code == http.StatusCreated || a.Code == http.StatusOK && capture) {

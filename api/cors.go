@@ -28,7 +28,7 @@ var (
 // cors lets scripts of these origins read answers, errors too. Cookies are never taken into account: API keys are sent by the script itself.
 func cors(origins []string) echo.MiddlewareFunc {
 	cfg := middleware.CORSConfig{
-		AllowOrigins: []string{"*"}, AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost}, AllowHeaders: corsAsks, ExposeHeaders: corsShows,
+		AllowOrigins: []string{"*"}, AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}, AllowHeaders: corsAsks, ExposeHeaders: corsShows,
 		MaxAge: preflightAge,
 	}
 	if !slices.Contains(origins, "*") {

@@ -3,6 +3,7 @@ package api
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -53,6 +54,10 @@ func (p *parameters) addPair(name, val string) *apiError {
 	}
 	inner, closed := strings.CutSuffix(rest, "]")
 	switch {
+	case f.kind == texts && closed:
+		return p.addFormEntry(i, inner, val)
+	case f.kind == texts:
+		return invalidParameter(name, "%s must be written %s[].", shown(name), f.name)
 	case f.kind != pairs && f.kind != bounds:
 		return unknownParameter(p.shape, name)
 	case !closed || inner == "" || strings.ContainsAny(inner, "[]"):
@@ -64,6 +69,16 @@ func (p *parameters) addPair(name, val string) *apiError {
 	}
 	p.given[i], v.kind = true, f.kind
 	return v.setMember(p.shape, f, inner, val)
+}
+
+// addFormEntry reads name[]=value, or name[0]=value as Stripe's libraries write it: with indices in their order, without gaps.
+func (p *parameters) addFormEntry(i int, index, val string) *apiError {
+	f, v := &p.shape[i], &p.values[i]
+	if index != "" && index != strconv.Itoa(len(v.members)) {
+		return invalidParameter(memberName(f.name, index), "%s must be written %s[] or with indices from 0, in their order.", f.name, f.name)
+	}
+	p.given[i], v.kind = true, f.kind
+	return v.addEntry(f, val)
 }
 
 func (v *value) setForm(f *field, s string) *apiError {
@@ -83,6 +98,8 @@ func (v *value) setForm(f *field, s string) *apiError {
 			return invalidParameter(f.name, "%s must be written %s[name]=value.", f.name, f.name)
 		}
 		return nil
+	case texts:
+		return invalidParameter(f.name, "%s must be written %s[]=value, once for each.", f.name, f.name)
 	default:
 		return invalidParameter(f.name, "%s must be written %s[%s].", f.name, f.name, strings.Join(f.members, "], "+f.name+"["))
 	}

@@ -88,8 +88,38 @@ func readJSON(d *jsontext.Decoder, v *value, f *field) *apiError {
 			return invalidParameter(f.name, "%s must be an object.", f.name)
 		}
 		return readPairs(d, v, f)
+	case texts:
+		if t.Kind() != jsontext.KindBeginArray {
+			return invalidParameter(f.name, "%s must be an array of strings.", f.name)
+		}
+		return readTexts(d, v, f)
 	default:
 		return invalidParameter(f.name, "%s cannot be given here.", f.name)
+	}
+}
+
+func readTexts(d *jsontext.Decoder, v *value, f *field) *apiError {
+	for {
+		t, err := d.ReadToken()
+		if err != nil {
+			return malformedJSON(err)
+		}
+		name := memberName(f.name, strconv.Itoa(len(v.members)))
+		switch t.Kind() {
+		case jsontext.KindEndArray:
+			if len(v.members) == 0 {
+				return faultParameterEmpty.of(f.name, "%s is empty; leave it out instead.", f.name)
+			}
+			return nil
+		case jsontext.KindString:
+		case jsontext.KindNull:
+			return nullParameter(name)
+		default:
+			return invalidParameter(name, "%s must be a string.", name)
+		}
+		if e := v.addEntry(f, t.String()); e != nil {
+			return e
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func chargeForm(in string) (*parameters, *apiError) {
 }
 
 func TestShapesAreSortedByName(t *testing.T) {
-	for _, s := range []shape{chargeShape, listShape} {
+	for _, s := range []shape{chargeShape, listShape, eventListShape, endpointShape} {
 		if !slices.IsSortedFunc(s, func(a, b field) int { return strings.Compare(a.name, b.name) }) {
 			t.Errorf("%v is not sorted: the canonical form would depend on the order of a table", s)
 		}

@@ -154,7 +154,7 @@ func newEdge(t *testing.T, change ...func(*api.Config)) *edge {
 		return made(r), nil
 	}
 	cfg := api.Config{
-		Charges: domain{e}, Keys: domain{e}, Accounts: domain{e}, News: domain{e}, Log: slog.New(slog.NewJSONHandler(e.log, nil)),
+		Charges: domain{e}, Keys: domain{e}, Accounts: domain{e}, Events: noEvents{}, News: domain{e}, Log: slog.New(slog.NewJSONHandler(e.log, nil)),
 		Ready: func(context.Context) error { return e.ready },
 	}
 	for _, f := range change {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -84,6 +85,21 @@ func (e ChargeStatus) Valid() bool {
 	}
 }
 
+// Defines values for DeletedWebhookEndpointObject.
+const (
+	DeletedWebhookEndpointObjectWebhookEndpoint DeletedWebhookEndpointObject = "webhook_endpoint"
+)
+
+// Valid indicates whether the value is a known member of the DeletedWebhookEndpointObject enum.
+func (e DeletedWebhookEndpointObject) Valid() bool {
+	switch e {
+	case DeletedWebhookEndpointObjectWebhookEndpoint:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ErrorErrorAdvice.
 const (
 	FixAndUseNewKey ErrorErrorAdvice = "fix_and_use_new_key"
@@ -129,6 +145,108 @@ func (e ErrorErrorType) Valid() bool {
 	case InvalidRequestError:
 		return true
 	case RateLimitError:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventObject.
+const (
+	EventObjectEvent EventObject = "event"
+)
+
+// Valid indicates whether the value is a known member of the EventObject enum.
+func (e EventObject) Valid() bool {
+	switch e {
+	case EventObjectEvent:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventListObject.
+const (
+	EventListObjectList EventListObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the EventListObject enum.
+func (e EventListObject) Valid() bool {
+	switch e {
+	case EventListObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventListUrl.
+const (
+	V1events EventListUrl = "/v1/events"
+)
+
+// Valid indicates whether the value is a known member of the EventListUrl enum.
+func (e EventListUrl) Valid() bool {
+	switch e {
+	case V1events:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventResendObject.
+const (
+	EventResendObjectEventResend EventResendObject = "event_resend"
+)
+
+// Valid indicates whether the value is a known member of the EventResendObject enum.
+func (e EventResendObject) Valid() bool {
+	switch e {
+	case EventResendObjectEventResend:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventType.
+const (
+	EventTypeChargeCaptured       EventType = "charge.captured"
+	EventTypeChargeDisputeClosed  EventType = "charge.dispute.closed"
+	EventTypeChargeDisputeCreated EventType = "charge.dispute.created"
+	EventTypeChargeFailed         EventType = "charge.failed"
+	EventTypeChargePending        EventType = "charge.pending"
+	EventTypeChargeRefunded       EventType = "charge.refunded"
+	EventTypeChargeSucceeded      EventType = "charge.succeeded"
+	EventTypeRefundCreated        EventType = "refund.created"
+	EventTypeRefundFailed         EventType = "refund.failed"
+	EventTypeRefundUpdated        EventType = "refund.updated"
+)
+
+// Valid indicates whether the value is a known member of the EventType enum.
+func (e EventType) Valid() bool {
+	switch e {
+	case EventTypeChargeCaptured:
+		return true
+	case EventTypeChargeDisputeClosed:
+		return true
+	case EventTypeChargeDisputeCreated:
+		return true
+	case EventTypeChargeFailed:
+		return true
+	case EventTypeChargePending:
+		return true
+	case EventTypeChargeRefunded:
+		return true
+	case EventTypeChargeSucceeded:
+		return true
+	case EventTypeRefundCreated:
+		return true
+	case EventTypeRefundFailed:
+		return true
+	case EventTypeRefundUpdated:
 		return true
 	default:
 		return false
@@ -296,13 +414,76 @@ func (e RefundReason) Valid() bool {
 
 // Defines values for StripeEventObject.
 const (
-	Event StripeEventObject = "event"
+	StripeEventObjectEvent StripeEventObject = "event"
 )
 
 // Valid indicates whether the value is a known member of the StripeEventObject enum.
 func (e StripeEventObject) Valid() bool {
 	switch e {
-	case Event:
+	case StripeEventObjectEvent:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointObject.
+const (
+	WebhookEndpointObjectWebhookEndpoint WebhookEndpointObject = "webhook_endpoint"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointObject enum.
+func (e WebhookEndpointObject) Valid() bool {
+	switch e {
+	case WebhookEndpointObjectWebhookEndpoint:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointStatus.
+const (
+	Disabled WebhookEndpointStatus = "disabled"
+	Enabled  WebhookEndpointStatus = "enabled"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointStatus enum.
+func (e WebhookEndpointStatus) Valid() bool {
+	switch e {
+	case Disabled:
+		return true
+	case Enabled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointListObject.
+const (
+	WebhookEndpointListObjectList WebhookEndpointListObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointListObject enum.
+func (e WebhookEndpointListObject) Valid() bool {
+	switch e {
+	case WebhookEndpointListObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointListUrl.
+const (
+	V1webhookEndpoints WebhookEndpointListUrl = "/v1/webhook_endpoints"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointListUrl enum.
+func (e WebhookEndpointListUrl) Valid() bool {
+	switch e {
+	case V1webhookEndpoints:
 		return true
 	default:
 		return false
@@ -461,6 +642,19 @@ type ChargeParams struct {
 // ChargeStatus `pending`: no outcome is known yet; `succeeded`; `failed`: declined, refused, or proven not to have been made.
 type ChargeStatus string
 
+// DeletedWebhookEndpoint defines model for DeletedWebhookEndpoint.
+type DeletedWebhookEndpoint struct {
+	// Deleted `true`.
+	Deleted bool `json:"deleted"`
+
+	// Id The name that you gave it.
+	Id     string                       `json:"id"`
+	Object DeletedWebhookEndpointObject `json:"object"`
+}
+
+// DeletedWebhookEndpointObject defines model for DeletedWebhookEndpoint.Object.
+type DeletedWebhookEndpointObject string
+
 // Error defines model for Error.
 type Error struct {
 	Error struct {
@@ -495,6 +689,79 @@ type ErrorErrorAdvice string
 
 // ErrorErrorType defines model for Error.Error.Type.
 type ErrorErrorType string
+
+// Event Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when
+// each type comes true.
+type Event struct {
+	// ApiVersion The version of Stripe's API whose shapes these are.
+	//
+	// Example: 2023-10-16
+	ApiVersion string `json:"api_version"`
+
+	// Created In Unix seconds.
+	Created int64 `json:"created"`
+	Data    struct {
+		// Object The whole object as `GET` showed it when the event came true.
+		Object Event_Data_Object `json:"object"`
+	} `json:"data"`
+
+	// Id Dedupe by it: an event is delivered at least once.
+	Id string `json:"id"`
+
+	// Livemode `false`: test money.
+	Livemode bool        `json:"livemode"`
+	Object   EventObject `json:"object"`
+
+	// Sequence Of the events of one object, from 1 without gaps: a higher one is newer, whatever arrived first.
+	Sequence int64 `json:"sequence"`
+
+	// Type What came true.
+	//
+	// Example: charge.succeeded
+	Type EventType `json:"type"`
+}
+
+// Event_Data_Object The whole object as `GET` showed it when the event came true.
+type Event_Data_Object struct {
+	union json.RawMessage
+}
+
+// EventObject defines model for Event.Object.
+type EventObject string
+
+// EventList defines model for EventList.
+type EventList struct {
+	Data []Event `json:"data"`
+
+	// HasMore Whether there are more already.
+	HasMore bool            `json:"has_more"`
+	Object  EventListObject `json:"object"`
+	Url     EventListUrl    `json:"url"`
+}
+
+// EventListObject defines model for EventList.Object.
+type EventListObject string
+
+// EventListUrl defines model for EventList.Url.
+type EventListUrl string
+
+// EventResend A repeated delivery of an event.
+type EventResend struct {
+	// Deliveries How many endpoints it is queued for.
+	Deliveries int `json:"deliveries"`
+
+	// Event The event's id.
+	Event  string            `json:"event"`
+	Object EventResendObject `json:"object"`
+}
+
+// EventResendObject defines model for EventResend.Object.
+type EventResendObject string
+
+// EventType What came true.
+//
+// Example: charge.succeeded
+type EventType string
 
 // Health defines model for Health.
 type Health struct {
@@ -697,6 +964,76 @@ type TimeRange struct {
 	Lte *int64 `json:"lte,omitempty"`
 }
 
+// WebhookEndpoint Where events of the account are sent.
+type WebhookEndpoint struct {
+	// Created When it was registered for the first time, in Unix seconds.
+	Created     int64   `json:"created"`
+	Description *string `json:"description"`
+
+	// DisabledAt Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it.
+	DisabledAt *int64 `json:"disabled_at"`
+
+	// DisabledReason Why it was disabled; null while enabled.
+	DisabledReason *string `json:"disabled_reason"`
+
+	// EnabledEvents In sorted order, each once.
+	EnabledEvents []string `json:"enabled_events"`
+
+	// Id The name that you gave it.
+	Id     string                `json:"id"`
+	Object WebhookEndpointObject `json:"object"`
+
+	// Secret What deliveries are signed with.
+	Secret string                `json:"secret"`
+	Status WebhookEndpointStatus `json:"status"`
+	Url    string                `json:"url"`
+}
+
+// WebhookEndpointObject defines model for WebhookEndpoint.Object.
+type WebhookEndpointObject string
+
+// WebhookEndpointStatus defines model for WebhookEndpoint.Status.
+type WebhookEndpointStatus string
+
+// WebhookEndpointList defines model for WebhookEndpointList.
+type WebhookEndpointList struct {
+	Data []WebhookEndpoint `json:"data"`
+
+	// HasMore `false`: there are never more.
+	HasMore bool                      `json:"has_more"`
+	Object  WebhookEndpointListObject `json:"object"`
+	Url     WebhookEndpointListUrl    `json:"url"`
+}
+
+// WebhookEndpointListObject defines model for WebhookEndpointList.Object.
+type WebhookEndpointListObject string
+
+// WebhookEndpointListUrl defines model for WebhookEndpointList.Url.
+type WebhookEndpointListUrl string
+
+// WebhookEndpointParams All that is to be known of an endpoint.
+type WebhookEndpointParams struct {
+	// Description Your text.
+	//
+	// Example: Warehouse
+	Description *string `json:"description,omitempty"`
+
+	// EnabledEvents The types of events that are sent, or `["*"]` for all, those of later versions too. In a form, `enabled_events[]=charge.succeeded`, once
+	// for each, or with indices: `enabled_events[0]=…`.
+	//
+	//
+	// Example: ["charge.succeeded","charge.refunded"]
+	EnabledEvents *[]string `json:"enabled_events,omitempty"`
+
+	// Url Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	//
+	// Example: https://warehouse.example.com/events
+	Url string `json:"url"`
+}
+
+// IgnoredKeyHeader defines model for IgnoredKeyHeader.
+type IgnoredKeyHeader = string
+
 // KeyHeader defines model for KeyHeader.
 type KeyHeader = string
 
@@ -714,6 +1051,9 @@ type ChargeCreated = Charge
 
 // Declined defines model for Declined.
 type Declined = Error
+
+// EndpointRefused defines model for EndpointRefused.
+type EndpointRefused = Error
 
 // EventRefused defines model for EventRefused.
 type EventRefused = Error
@@ -818,6 +1158,25 @@ type CaptureChargeParams struct {
 	Prefer *PreferHeader `json:"Prefer,omitempty"`
 }
 
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// Type Only events of this type.
+	Type *EventType `form:"type,omitempty" json:"type,omitempty"`
+
+	// StartingAfter The id of an event, of any type; the page begins with the next one.
+	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
+
+	// Limit How many to return at most.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ResendEventParams defines parameters for ResendEvent.
+type ResendEventParams struct {
+	// IdempotencyKey Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
+	// that is malformed is a 400 as elsewhere.
+	IdempotencyKey *IgnoredKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
 // ReceiveStripeEventParams defines parameters for ReceiveStripeEvent.
 type ReceiveStripeEventParams struct {
 	// StripeSignature Stripe's signature of the body, one header line.
@@ -850,6 +1209,13 @@ type CreateRefundParams struct {
 	Prefer *PreferHeader `json:"Prefer,omitempty"`
 }
 
+// RotateWebhookEndpointSecretParams defines parameters for RotateWebhookEndpointSecret.
+type RotateWebhookEndpointSecretParams struct {
+	// IdempotencyKey Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
+	// that is malformed is a 400 as elsewhere.
+	IdempotencyKey *IgnoredKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
 // CreateChargeJSONRequestBody defines body for CreateCharge for application/json ContentType.
 type CreateChargeJSONRequestBody = ChargeParams
 
@@ -871,6 +1237,74 @@ type CreateRefundJSONRequestBody = RefundParams
 // CreateRefundFormdataRequestBody defines body for CreateRefund for application/x-www-form-urlencoded ContentType.
 type CreateRefundFormdataRequestBody = RefundParams
 
+// PutWebhookEndpointJSONRequestBody defines body for PutWebhookEndpoint for application/json ContentType.
+type PutWebhookEndpointJSONRequestBody = WebhookEndpointParams
+
+// PutWebhookEndpointFormdataRequestBody defines body for PutWebhookEndpoint for application/x-www-form-urlencoded ContentType.
+type PutWebhookEndpointFormdataRequestBody = WebhookEndpointParams
+
+// AsCharge returns the union data inside the Event_Data_Object as a Charge
+func (t Event_Data_Object) AsCharge() (Charge, error) {
+	var body Charge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromCharge overwrites any union data inside the Event_Data_Object as the provided Charge
+func (t *Event_Data_Object) FromCharge(v Charge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeCharge performs a merge with any union data inside the Event_Data_Object, using the provided Charge
+func (t *Event_Data_Object) MergeCharge(v Charge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRefund returns the union data inside the Event_Data_Object as a Refund
+func (t Event_Data_Object) AsRefund() (Refund, error) {
+	var body Refund
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefund overwrites any union data inside the Event_Data_Object as the provided Refund
+func (t *Event_Data_Object) FromRefund(v Refund) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefund performs a merge with any union data inside the Event_Data_Object, using the provided Refund
+func (t *Event_Data_Object) MergeRefund(v Refund) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t Event_Data_Object) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *Event_Data_Object) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// GetHealth Tell whether the process is alive
@@ -891,6 +1325,15 @@ type ServerInterface interface {
 	// CaptureCharge Capture a charge
 	// (POST /v1/charges/{id}/capture)
 	CaptureCharge(ctx echo.Context, id string, params CaptureChargeParams) error
+	// ListEvents List events
+	// (GET /v1/events)
+	ListEvents(ctx echo.Context, params ListEventsParams) error
+	// GetEvent Retrieve an event
+	// (GET /v1/events/{id})
+	GetEvent(ctx echo.Context, id string) error
+	// ResendEvent Deliver an event again
+	// (POST /v1/events/{id}/resend)
+	ResendEvent(ctx echo.Context, id string, params ResendEventParams) error
 	// GetIdempotencyKey Tell what became of a key
 	// (GET /v1/idempotency_keys/{key})
 	GetIdempotencyKey(ctx echo.Context, key string) error
@@ -906,6 +1349,21 @@ type ServerInterface interface {
 	// GetRefund Retrieve a refund
 	// (GET /v1/refunds/{id})
 	GetRefund(ctx echo.Context, id string) error
+	// ListWebhookEndpoints List webhook endpoints
+	// (GET /v1/webhook_endpoints)
+	ListWebhookEndpoints(ctx echo.Context) error
+	// DeleteWebhookEndpoint Delete a webhook endpoint
+	// (DELETE /v1/webhook_endpoints/{id})
+	DeleteWebhookEndpoint(ctx echo.Context, id string) error
+	// GetWebhookEndpoint Retrieve a webhook endpoint
+	// (GET /v1/webhook_endpoints/{id})
+	GetWebhookEndpoint(ctx echo.Context, id string) error
+	// PutWebhookEndpoint Register a webhook endpoint
+	// (PUT /v1/webhook_endpoints/{id})
+	PutWebhookEndpoint(ctx echo.Context, id string) error
+	// RotateWebhookEndpointSecret Give a webhook endpoint a new secret
+	// (POST /v1/webhook_endpoints/{id}/rotate_secret)
+	RotateWebhookEndpointSecret(ctx echo.Context, id string, params RotateWebhookEndpointSecretParams) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1099,6 +1557,90 @@ func (w *ServerInterfaceWrapper) CaptureCharge(ctx echo.Context) error {
 	return err
 }
 
+// ListEvents converts echo context to params.
+func (w *ServerInterfaceWrapper) ListEvents(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListEventsParams
+	// ------------- Optional query parameter "type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "type", ctx.QueryParams(), &params.Type, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter type: %s", err))
+	}
+
+	// ------------- Optional query parameter "starting_after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starting_after", ctx.QueryParams(), &params.StartingAfter, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter starting_after: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListEvents(ctx, params)
+	return err
+}
+
+// GetEvent converts echo context to params.
+func (w *ServerInterfaceWrapper) GetEvent(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetEvent(ctx, id)
+	return err
+}
+
+// ResendEvent converts echo context to params.
+func (w *ServerInterfaceWrapper) ResendEvent(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResendEventParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IgnoredKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResendEvent(ctx, id, params)
+	return err
+}
+
 // GetIdempotencyKey converts echo context to params.
 func (w *ServerInterfaceWrapper) GetIdempotencyKey(ctx echo.Context) error {
 	var err error
@@ -1247,6 +1789,99 @@ func (w *ServerInterfaceWrapper) GetRefund(ctx echo.Context) error {
 	return err
 }
 
+// ListWebhookEndpoints converts echo context to params.
+func (w *ServerInterfaceWrapper) ListWebhookEndpoints(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListWebhookEndpoints(ctx)
+	return err
+}
+
+// DeleteWebhookEndpoint converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteWebhookEndpoint(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteWebhookEndpoint(ctx, id)
+	return err
+}
+
+// GetWebhookEndpoint converts echo context to params.
+func (w *ServerInterfaceWrapper) GetWebhookEndpoint(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetWebhookEndpoint(ctx, id)
+	return err
+}
+
+// PutWebhookEndpoint converts echo context to params.
+func (w *ServerInterfaceWrapper) PutWebhookEndpoint(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PutWebhookEndpoint(ctx, id)
+	return err
+}
+
+// RotateWebhookEndpointSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookEndpointSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RotateWebhookEndpointSecretParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IgnoredKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookEndpointSecret(ctx, id, params)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1301,6 +1936,14 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/refunds", wrapper.ListRefunds, options.OperationMiddlewares["listRefunds"]...)
 	router.POST(options.BaseURL+"/v1/refunds", wrapper.CreateRefund, options.OperationMiddlewares["createRefund"]...)
 	router.GET(options.BaseURL+"/v1/refunds/:id", wrapper.GetRefund, options.OperationMiddlewares["getRefund"]...)
+	router.GET(options.BaseURL+"/v1/events", wrapper.ListEvents, options.OperationMiddlewares["listEvents"]...)
+	router.GET(options.BaseURL+"/v1/events/:id", wrapper.GetEvent, options.OperationMiddlewares["getEvent"]...)
+	router.POST(options.BaseURL+"/v1/events/:id/resend", wrapper.ResendEvent, options.OperationMiddlewares["resendEvent"]...)
+	router.GET(options.BaseURL+"/v1/webhook_endpoints", wrapper.ListWebhookEndpoints, options.OperationMiddlewares["listWebhookEndpoints"]...)
+	router.DELETE(options.BaseURL+"/v1/webhook_endpoints/:id", wrapper.DeleteWebhookEndpoint, options.OperationMiddlewares["deleteWebhookEndpoint"]...)
+	router.GET(options.BaseURL+"/v1/webhook_endpoints/:id", wrapper.GetWebhookEndpoint, options.OperationMiddlewares["getWebhookEndpoint"]...)
+	router.PUT(options.BaseURL+"/v1/webhook_endpoints/:id", wrapper.PutWebhookEndpoint, options.OperationMiddlewares["putWebhookEndpoint"]...)
+	router.POST(options.BaseURL+"/v1/webhook_endpoints/:id/rotate_secret", wrapper.RotateWebhookEndpointSecret, options.OperationMiddlewares["rotateWebhookEndpointSecret"]...)
 	router.POST(options.BaseURL+"/v1/provider/stripe/webhooks", wrapper.ReceiveStripeEvent, options.OperationMiddlewares["receiveStripeEvent"]...)
 	router.GET(options.BaseURL+"/v1/idempotency_keys/:key", wrapper.GetIdempotencyKey, options.OperationMiddlewares["getIdempotencyKey"]...)
 	router.GET(options.BaseURL+"/healthz", wrapper.GetHealth, options.OperationMiddlewares["getHealth"]...)
@@ -1313,176 +1956,227 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3rchu51eCroHqzNTP5WhRFSbZE1VSt7Ngzim3ZkeU4ieUlwW6QRNQEOABaFONS1b7M7oPso+yTbOHg",
-	"0ugLbxpq7Ez0/fgyFhu3g4Nzv3yJEj6ZckaYklH3S0Ru8WSaEfjv0yl9ReZn7AZnNNV/kPlkgsU86kan",
-	"DJ2+O0PXZI7UGCtEJWJcoWvGZyxGXCBBbvg1SaM4usFZTmBqIbjQ/4HTG5qQqBtJxadRHCU81f/CU9q7",
-	"JvMetQvG0YRIiUf6t8sx8QvateCjVhRHgvySE6l6eo/6H7323qtnT/9+dHH4l586/9j/28Hzw78+efb0",
-	"/OjNcRRHaj6FxXI1JkzRBCvKWc/s7e7uLo6e8XR+yflrLEakcmg04Okc8RsikBoTlNEJVctPOKS3PczS",
-	"Xi5Jj5GZPl9xYD1bT3Hey2Ct6nlhMSoR/KpXxAzttQ+ODp8+QYO5IvLeh7cQ7rnBwemfY5H+iSQZZaRy",
-	"5bAlzK6RxDRFjN/r4GMD1SgZFxv965OP+3/pvNs7b785fnX056c/FxBKsEh7qdtOHNn/7NmfKZP5cEgT",
-	"SpjqDXOWyhIQ/85zgfQUaIwlCj9G8PG94QfbCoE2bkIWc1jzPmSeJISk5QeBJzxnKup22u12bP/VS/BU",
-	"5UIDv/RnQfSW9Z/bcVR8o0RO4igRBCv9z72nTw4O2vsdPTDJhSAs0XvJpV43yaXiEyKiLsuzTANTJoJO",
-	"Nf5H3eitSIlAT57uH2o4UznNYcYhziSJoyGmWS4c4M149zcPcPNngOSq+83oDZnAXHaBCVE4xQpruHC9",
-	"lagbwWbu4ogP/kkSBbPah8JzlfAJAJERNePiuicVVrkEMjIV/IakvcG8Z3+Ee8ZSn9PsUVB53cvIDcmi",
-	"bsS4mOAsiiNJsoyI4jzROzyfaGzRJDIjirTK9IML+i+S6h1OMfWXoVencIAvHhb7bybZa/H6Oj2b/Zw/",
-	"pbdtyc7bz/Y0qBmeGFIo6JTouQRJCJ2qHplgmvkN++u38NLHJXpzPXeNXPQAwW/dGA+RAvkKZD3NBMHp",
-	"/MLPG+LuOVdjykZAfMhQIT4EeufB//DvHr7vYbPJAvmrJNI+Mf28B4Qw5D5EdqS+sCkWeBIiz9ZJJkz8",
-	"DtcpwBSPCJpRNUacNYHPIPynR0rwSAl+c0rwOY7GWPYmXBSg9+DNqNSCTS40VHZv9nYNvGVAQN4RllI2",
-	"WsD0NNLzXCHMkLuhpWRDECXmPYkn5NdRjKndVZVQ2E2UKVlJakVzok4sAUFUodmYMP2/VP4mRORngjM1",
-	"nlfAmWV6jzOSZSH4/HXya7iQs5RMplzpJ/6KVKcAkXk25tKfeoYlmuC0dCNYKTKZahVgbwERIbdTKojs",
-	"YWX/fnT8pL0XR/q6utH+sJ0c4TbZOUwPhjsHwzbZOcYH+zvtwZPhk+HhoIP39qIAwWixZXvhfEoEthSI",
-	"TwtwXr4/+tPxy/ZPez93/rz/6uCNfilc0BFlOHOAXOcKplhcB69GkETL8fPelFNNeaMhZVSOgccIInku",
-	"knWwTxA55Uw6ctjREPHX44iF4btnTBHBcPbCIX94SUOcZwqNidj4nThJ2ExuUSpE//d8Qgw7n2kKNhOc",
-	"jWClFnpvXgs8CT0nsvBEeIQpM5zL/2ZVL4mH5P5a15SGSA/a5QdZ4Zt6w6D7kEzCG9X6pbonXMp41qNM",
-	"SyY18lA6PJVI5IxRNjIQ0lRgEUAURxnBQlMKiQSReabur5UFey0D6Q2VskZrzzkyR72v+lmFzcSuEgLn",
-	"lKGAuuy8InM0JljLBxpK5JecCpJ2EUaMzJDALOUTBPtBQy4QwckYTQ3rjAvAaWHI/ww3p+kyVQ+hz74i",
-	"8wuSS1KzX3A1JsLfuWaponS1WwSsMBuoIp3GH6kwSyVAA5e31EIfJLGA1V/CJwbM9oMt49kbklJ8OZ+S",
-	"D0zm0ykXahHQJvpLBLPdH0gwSU9P0suDBRuNIJNcKjQgCE+nmbXY7P5TcoY0TIK/3e7MZrOdIReTnVxk",
-	"hOml0hhRhj5cvtw5egj8ekPUmKfnXJ1mGZ/VIIYm8LsxAmj0mmI1RiknRvIY4xuyiYnMzNZjXPWwXa8M",
-	"MCobVoCFzdAT+G/Yq3vIWtaTSIGEYGx5etSDGJfeOh7/zjLjirpEhL5Urc0pjlKS0HRN6GwoLHpZo2el",
-	"ghCIHzUMBiTBTly0lE6TiQQzDdSBpl9aTgQRN1d8ghVNcJbNWwikTZifi/JRTlDK4U4EmRIDZ0N23Mu/",
-	"JvNtcda3Rt79wEC2rRvynGoCO9R7wkzOiFhlsP3VYrqVw3u53dgiOb0umZvHY7Qwv/sJnmsaoP/HIztO",
-	"FEkt515XsNkW2N9pNYEoIhoBf4qm7nfz0vwrJbdG4bovMfXzLgKssCANdnAK5oQTpNVOibAgKMGS7EjC",
-	"JFX0hnSRMTiE6o8Z8wCU4QIr8ppOaI3nXHKOhljeU/wTWJFeZuctgYRzNMFs7hBDtpAzemn1KOXs/kJu",
-	"sWjphFqZv6ke773ilUcn/HdK5MSM1DppFZWsprraunwIJqC132lV93vSZEByBp+yLcVCyS5w/Kzz54Pz",
-	"J++OLtqXnb8e/O3JP45Oo7J5RxCVC63wHe2VrDvmbFGDBUWQugXln9fP9jr7B80WFLM/d5HGFuTNXwtt",
-	"pAbkq016fqOLTXqP4N8Q/JsZpsxepb01WOWSTgjPVaPvDp4LsHbFOZIZn2Xze5IWSxqUXa1RcFWcX8NK",
-	"mVa6FUdYCHpDtkhsltFUa8Zo1B5PGaJpyXc757mQ4LtlXG/+O7mJZOpsJo1aZMiAZJ6MrSUq5Cw0fQAI",
-	"vKcjhlUuSLMPG0n3e4UdT7BKxpuc3k+00HldLFVeBcQQDW4LeYVAUaASacQqI4oEZvEQqPKB4RtMMzzI",
-	"SF1W1ORigKUXyoTW2+HTez2cPFirBiUi9Gi3kv4GXg0Ip8iqUBOuhcCvJOF9JIMx59fynKvnnA3pyHhf",
-	"KoYZSRJB1CYYNLPzgm6XFDPX1DvKpMJZBuoLUvgakAmRG8KU7KL3lxdn7170Pr549vPbt6967188v3hx",
-	"6cApyQOYWO7iyCiSJmREa5bAB0supUuvgMqKKmw1TRt2EnWjt+8uz96ev4/RTy8uY/Tzi9M/2S3TwM0l",
-	"kzGZAA+z29M8h42MewInY/KcMyV4Vt/JKaCSkXc1TBTX2px5WWgwR4ke7ZXf5jUJyydR91PE+A4MjD7H",
-	"TfvgTBGmLudT8hZWl4vg4qwpYOu3GrjE87V3IRkdDps3UXcN1Dfgg3j0pbhnpHl5Gns/zi85twEnxU2t",
-	"afMvdjzBt68JG6lx1O0cHsbRhDL3772lm1cXZJrhuXlo5QP0NVj6xluj929JRUEu9aVihggWGQ0MfjUC",
-	"cWLNzZ4fKrCRR00g12s2w/s1T6wTo7rRj8ADA+dTgplGPUFwWoZr4G/bXe1/WP9hvLVekwvnNKlu8S1D",
-	"AgAtjbG2b7/cOUv7znPm4GcEqQzTCTFE2NLY4hgrKUux1ylWioAk+j/1qE/tnePTnX98/tJ5cveHqAnM",
-	"7wQZEi0Tk9PpNKONiDHDVP147lEDKzT1owA/xpzx3DLUYtswbK8dLYelURDWuW2rpy29bSvE7q4S3je5",
-	"bXt3Zw2gOQeNH4QMcpuMMRuRE7AsO6N8jHAmOfzTIkQL/UVTAO8YnfMcYXkNJ3TWrg2vf/FhNkaHCy1q",
-	"nA6V0VTKh31PEs5SMMPpq0UDMuT2ahi5VUiJMt52lu1sQhmdaBqwFzBGRUZEwD7ej3mepbCb+kZecoHe",
-	"g2r0nUQZHQgsKJGxhidY/+RyZ9wEWL0kTJIWess0xxdzBGx4PT4BREvrjplcQLw+zmanRVgkqR/hZz4D",
-	"cSz4qHzpzwgWQGRxNvnxCoIhOEvIVRSjZ1jSpOGXjdD6Li5MXcBOX5H5zyB9LMZygmZcXHfRnt565/AQ",
-	"TQVlCkTL0/fPz86AHuNEzxhXTGAxKPneTs6IMe8CM0z185ig/lWEB8lV1Dd2tCtWcg9iifp4kPRDZ07J",
-	"S/Y9Rh8+nP0p1vz+h5rPDOFQwl3oNrti9+HLVAPJnK3Q3SvOvmjFY1jKvg2RXnQ9Fy+fo6edg3YLFZQa",
-	"UyVRPtUXda5laHi432OFJlwqtN/+wXrBjKPVsaTSY3EarfXgukCw+IppwZngVI8yQoL++aB9rNUKjYot",
-	"9NEYB5yJXw/UU9ERA72rAuaCUTRC0pw+WoHNLn4AkPkZTgPenBj5EXSGit+rGqjt34T+xx8EGUbd6L/t",
-	"FoHdu+7j3ZqBWm+i2GHTWPOr3H1RKEEVkRr9kmtaVJiWtRwrOBtp4hAoByCZ7wSiedNy9vvdkhhf8LMd",
-	"w9CWjSw4nybJQHF3DGXe8aR52fiQit/F0d92rCS/o0X5nUCWX7r9uvQfBAs+92F7G91zEgxbes02IHn9",
-	"y/UDardbhFlq6mjW3+a9VinOiuEVhaakJeyEasJakxSKRSAf7wSPcNksVXm6JJfuBILpsknqkuz9cf1B",
-	"MNUZpDdC1MKc+1Uw1Ye4tdCZkqhvzMx9TZf6fmt9sLj1bcRgoEJ67yJVkmRDUMWR5L9PpA9VmGWj/XeP",
-	"D6X6UMJ0mQ3eSBoMW/5EwpScLfDry8CTDv4HO7cWbrW4IxFmVkTqWnuINaVocVRY5HnkAd8kan9r8s6L",
-	"G4Dw0IXgbfBA+HC48m00m+P1G3H+lpVT1JxEW3piizw+sXf5eDcHM/Z76wKy3gP9a+EIKDxBNHQEPUrX",
-	"JWwLoug3QbTrlUjiJl4fN8yIJuT4uzGkf+Wr2y7ga8HtG4AfYt9X3kB5ha2orUXQ/eNTqt1oGJu/wWVa",
-	"u8vK6/TTb4vaLojg/5aklK8rGQCe7Hgr+fJx3p7+bWJmEdK/CWr6Qasw006/JdRcEef/iKHfMAkk6b2N",
-	"steLLyDENRedFbo27mHGDRND1zK5VBPAt8JR/QkCIZcL5x8OUofAPHxScYdbu7uzMpoyIjahO6PXNkoL",
-	"g+uSjaR5VCduAWe2uWLCqBslfzWWEHnWQm9ZNjfVO7AMddsiA+iazI2t/1G9fVRv1yERv7nwW2SzrhhX",
-	"TbjZstgcu7fnE2oQIySVCLtcnu/71Vyb/g+PHO/bRudzrl5ym3GwASZPijDjpThZDUvejpTVFF8M6EnL",
-	"Ac7Ggx+UkZJTwh6FsG8cJYOQ/g0wUhWjVmBkKW9gS2L/0gSAbwnffk+I8oEF5Vg2wxZa5AgsxZZyVbwt",
-	"Uy9b465CuXypu0ec+fjx4041SG3Z8GpM29bRrikBfBOuCcNXIl1tla35AZcki1cwzsf2LwOT+ciF4f+H",
-	"21B/B5IUqNqNgtSjybzhus/NC9kkdq+oo7WG1cZV3bqLvzVLO9hhMAtUwXKtLVOCalF+vzOQUhOCM8Pz",
-	"K/Z9v1zUqx+jvrUNhX8yJiL/lx+MhF/aZWMhI7AO0dFYmVjab8zk8+gr2MqTrNfB2OBp5uWsyKWvLMyg",
-	"vIujvFhwuYGmvL8tPdFFr8zlmEIcQaLBjgYE8o+ruZX3e0KPD+h394AqhTk2eD2mOvZKGSaYfxvYX63r",
-	"4Uv44CRx1Uy+stjy+8EN4LwPHSFsy5+sjxx+QCNttPl494sQphmphAjb6oT/2cHBlWzIxxDh6ksJ+wls",
-	"QkLdmKUPpNSwYJvGy0rvAbWg/MD3e+gNfYZylhEZhiwiiHOYUUl+eLRdbR+nHk2d37Zt4ZuzVFaKvPwW",
-	"itB2iNHCAjRxEPuRaOJDJZLjXCmt36R8xh6lvW2ij6/S6kvFbmzsTilew9bdUIh2y3yNEQpBeH9+//Yc",
-	"MUgqHnIxiR2KQb1YQ5okFP0XREry6IPZOl75a7UABfMehLdJUy0ppfpbnL0TfEqEohqTbFW4afCnouBe",
-	"U9GCCZiyOQgsUA94QvWl54wqeYJwlvm8cctTJUmDDgC2C0quStUO9qAuvkYbrEwhiCcHURxN8K2pEXFs",
-	"/y9eVTbC/skWuSv1E1p6/mpgjot6AFuNLzVh63uyFGoMmW4GawHuTQEjPejXHrShr8mSFeGqWPO6bpH2",
-	"kkXCaMjFi4zoDWFogJPre6y0+BwfbUkPY1FjZA7qJpwoRgLb3zBDnGXzAOWCriIDzjOCQZdKCgW7vMwH",
-	"Rm9dmYTG/Tfs2ZeSLJVZ+YR3/vX5y35TeZWwW8yXiOWZFQNMNYjax6UdrvO97y/zpeHo5WYzdTDP9fvU",
-	"H5E0huDqqeAjTTs0OFauXWtbs84ChE8zstb0RsAuCkasquUU3EcyXlX1JmycUyt9BPSh30WKSGUQsBmz",
-	"wmKgzZTmS33dGrVi5Fb1cLLMUOB48zm5VaeJMxK4qp5FjRpbJ/Vzw3GDRj+r08OtWb1oyLPshbpcWG/3",
-	"Ab6vX+yqlxnWR122qXf2uwtnn2jo7rPGW1lM09xxNCeDmjCw/TJ1q29/aeegNfbjqreucyPvzbem5omr",
-	"KPPJlP20eOBod1TnFHWyHpDfgkIG9C0gW2WiFJCcCn2pE4TgkQWPpcBFi10BIlSvNbi05fD20Py8UB54",
-	"TY0dbQOZyD1uqshErltZATj7mRmx1y5YHxYCg/xXlOdd8qwEgRqL+rvYuXVTKkgS+oZnOFuAm3XaAKV/",
-	"mygDFAMuvgvbVTWWuQrxz6OeniQ4WWxAt/gy3hbkaAMZLSy9/51EWEoipcaIE6RfG8qZopmFHpXIFgau",
-	"PsTyHVfbnoUsp7kD2hqEBsvmqnbz2NfJMFvEyHy8FkcMm62F2/R911aTnEpjtnCWph5tKydUVosNYFZY",
-	"1VZhTwX0HnClk9Y2bWddjFtrqj/lu3lxixOVzaFKGB+iviN/fRD9+yZSqB+27VlfEzgrKUw+sMPS2hh1",
-	"2u02GhDKRugPnXar3YY1/+//1n83vuRSxwbTpgGN6Qi6yRghu1yEr70N1crzCHMim2phEKFRYioYvgTR",
-	"fIE8HsjQ9ed99v4tOujsPUWapwDlw2yOMqJlOygvd+J7begfMz6zfy9X0jOF3kMR/XTnH+tK6TXF0P7m",
-	"bq7aR6O8dJLL3kHHgHtJvdaq+vBfPbvF9s5x7/N/NW6yoh1U8uJ5LpAit6pSEDhsRxlsaQ9wZGkRuvUk",
-	"3GDOw4DdLdi12SafMTTFVJjHQG5VF12TOfwL6gwetIOygr6Krvwl1zxxIHByTZSMTRFAGGWq3h22w3Et",
-	"dMYQvmLGMtV3Z/kEXTE//6hB0o/N83a//dgHLQUafVA9wyu9K2Va2oxcYey+K7/Y6wOTFkQScVMrcVfv",
-	"vznBtyHsDtsNNKwm1y6qjOppgiQsNZwERpav/5+Esfn/sP9uJXxSRcyDlUjguvnVH4bi14QtfBXoORYp",
-	"Yvlk4CpGu8xCDXNIHvGFOIoNK37du6ESP8gDWiGyV0Fto3oSLNLvIF/SDEZyzGcS4aEiolTC1ZqLWuhd",
-	"pUZm0c9zlIUIrJULmWE5JjJGWCqiGZ+xNv2Sc2XchBMsrqtVvi/+9OKi4VF3OqvLQocc2GsMnigvZqvv",
-	"vYBUIf7Owd/V7yaInQq6DwVBASeobwwC/a4vnRQ7zADVEWQu5sqLA7eD7sQQb6DBYCXVollp2MDFTN4o",
-	"6b4oisivrQKQe4xxNeprkCrX9O934ekuqFgbN9XY7je0Mep3kSlCHCbsxldMI5G0/RdtoyzXDU9fiOJT",
-	"c2OmFOqYZFNpCZiFb60DQXMPJSjE3wTuxJthFxaaq9VNLxL9W9FKwtRs1noZ2LFOUD/lidyFW5StSdr3",
-	"/drIZI0Vyg3zm+xbAX2gUuZEBEjtLOCuGP1KZrvAjvayZDhbMYvtCPKlMVvBVRjFyqShxiZKHcsae+yv",
-	"sVTYCaFpvaYC6K5idnH1cDc+oMhd/WJNw2Jn0VgijoKKypQz/2d9L/4f9baN8YKuDHG9BdVKRdh2cyx0",
-	"lAA2sSMIddpamaW6WEGCbTmkzehQoNJaoPHr1UdZYkipt0PYxMHCUHAHpr6zpX5F0LvroFimAxXy6pst",
-	"N/qqtL6gqCteXUwNtfoEvTFukRWKzyKfwUdX5fLaeiVsDX/TJXNzh0LYFrr27AWfGBrCizW1AjggyIpR",
-	"ZFZb2JpCTLBdzlxf5sb9LFDvg/3ZKhwbtZ5osj5VG1Y3mqiLFtY1UTOT3FnBAgOQo1mtsq7Hp6vN//Ue",
-	"2OtSsFUtHJoo8vVSq3Nj585m5bnad3uxelAgvn1L+rHNXNC6IDIHtPX0XyosFNHHFFrMMFjTbzxQ0eC7",
-	"CWbm8gv6XmzE1ODnwsorctHkYUvwphVsyRFDqDYy/dURXC6SainrgRRBpFwq2fou5f1u2EGluepnKPxa",
-	"MVfD6Yq5rIIJv9G3gpvEwnqTZSRyJoEMlCW3YO/QIsn1UV8iHS8y7DoZz1voSvgXF8Q4fL8Binj0r95s",
-	"wxMMPREBYWziRIEnbDMu9LFonzQnRYdZ7hpb6MdoGkkEfWZGHHF2YtzNBsVcLLOJepDcSut920Dq5eu3",
-	"H3+0CnGPQuCG7Nc5mSDGpN9TvGfN8BuwdzuikQDwQrWAg5bVx7FSU9nd3YXany3TcLCV8MnuftqTJMkF",
-	"6XV2x1yqNYy4ehdNN1S3DFdPu5ZM1TR13R+4KQ4AlYCrM42IC5yoGfbKMG8Sdc9L9KcU3G4IhdNioQt/",
-	"yaFd6wYp2Xn72d7hOqZ30yghBLDtHLnS7I7B90bTRuCGjVY3QEYRDLNkSO/7c52JVXbjBzZvxvVu3SiS",
-	"xzgNv91InjU0Y5PvaaJfaNUXvWGow9eOgKn2W912IEo1UmRVH6hSg6TV4NtOmEddJrZ9YptE4V8ZGdEM",
-	"5rfMdmSHTOKSMGsyG/MsqzWhauw7u0Fow6a2wrhaj87nCJ2UU4tmY5qMQR2SimYZGhCYy8lXKMVzecUy",
-	"rIgopC5j7U8wS4gRwhgPIsyCR1YSpwpDoyVc0sXrNJoe48gtsFrOWhDAYQnEgtCMynsqxVaUQinsz0s0",
-	"ept69MChES6l7HcQGuEaJj9EaIRrm/1A0bsavQG7l4fwQrDuquDdwy05mNcwEduNm2fKh54Jrh8ZuKH1",
-	"4jdzesamGKclxzho6xz4ECtdxtdzIToGsPpRXphvq9hbiySsYunFYl5+UqbfGcGCSTQUfIL6Q4HzNM8I",
-	"U/3QlZPmJvMBosj8J4UZtcKBmt6qEfOgX0JT21rTIkDD2XxYVDLVYhYJfZQ4jTXWaZak34FRFQYk42zU",
-	"IDQ6TCn/tSAyq/WHqtGEQlU9fK3xpNWAvnW6U7cq126tKiORG1XXPvJrsv/iX/PGyAnwqn7ZizuHhw8W",
-	"UFsnzXBrjfdd1y/t8wk58qYtcxez5oXK6CWdkAvM1sg3KGPCqAFNX2NlQ9vXlMZHTW0mT53xjU6IlqZA",
-	"BlpzwqxhVy9s798N9pWtsy/bU3itKRuRHEwVVM3fa4pmoDrAkibNT8wmTGqam0siQB0EeRAzRCZTNUdT",
-	"LOWMixToMmWon+QiQzs5kte9//e//k+379sZA97CUn5fY6Wm+ugD6OHZ8AhObWAcmMi6yPb6NFP3SxOb",
-	"GSoz6wNTNuQuZwybh2LbJV4GUQiayM01wwmTja0gYmbr7u7udZ622q12a6971D5q70YNhWolyYY7xgrk",
-	"LCMSoGi7AfMJlUR2IWSu6tmZ8BsiLc92DSg5S4gxbZrmqwnOMhdUhZUedsUss/BGTmNNbV2xK3bhSlJo",
-	"Kg2JZ1ygfpgzd7szm812NC7t5CIjLOFaVdA36W0ANvQCSTXPCPq+FhT0tP+DCzCDha6YXqmFgtrcXlBi",
-	"XIE3maTIh3My686Eb4zBgSpzaMmtYdrqGWpGE3gHWKK+1qj6LXReBMtcsWmGKUP2Ccgu6u+12laD2SPt",
-	"fhhR00KmXav+U7kHK4Duj3+E5DPKRq0//nFB4/9ytEG/kl7Xt9EuGNmgTXPOGKLzDm9vzRGt7H1we3vF",
-	"iA2oPGgfxeigfRyjg84hfHXQOW6hFxoFjM3bNA4P2ma10AucjC0kbfs4zZGdUQDepvGpAjyMycDd8RUL",
-	"ugNb9cBWTu83JO/1ja6X0YQw067DPqk3Z5elRyO7u7tymt62uBjt2s/l7puzy9ZYTSAlUVFlI2lNeFgU",
-	"RzdESPOe9vRzs24uhqc06kb7rXZr3zDbMVCv3TG4ef8F/IGoJe33pamIimUpfzflpiMyVvqFIapkkfxr",
-	"fgMnENiuqUKpwJSBSONN92dp1I1+Isr6mysdVjvt9iKp0n9X9PqJo4P24erv67UZ4+hwnYUaWtpYhhB1",
-	"P33WqvlkgsVcU0cCHtEgZ6VIeMZabtHEFo+kZvvmCqLPer5dqPG/+Dqq2dVBZrWGvZG0IQUWlHdVOHaC",
-	"DUAgXDXrunYhFwSnlBmHzr/PnehR+6tH1ZLe17lHX6JIjp1XU2oRX9PiRfcZ5DYsu1Nb7Og7aVUyGSNG",
-	"ZppKDqmQTm/TrE0QxPisfmOvqVTP7UrlptufFgctQCxWLpjjmCVNcN82SoZmwUWfZFMmKkzu9pHae+1A",
-	"I9+z0b5LEmmbIEHTUDW1mh0eERMOKwuuAc3geaapLGcE2q0hxUfmqoxvzFjResbR1t9MhW86Onis9YzA",
-	"mkow2FDu3+jkEG1bPrdGjsXnLu8TDt50nBJ4tnmaZzzXW7ZBJEb6HiKwLFLOqvEjQUiANT5+Giny+ce9",
-	"p08ODtr7nXbbXt00A2XPWICbDlTYLterPFBoUmBBngNipIRM3zplq27RzubuifpKZfeM1m88QWHy3tpt",
-	"lPZMbVkgCC1uLcZz43zfpMOvTxj83MwvNmqPvkYVJZd6c49mxGB9XtAPZ2Rw1YDrd9f272Adlhp0UIIh",
-	"e2vx0yIL69fw/IPO8eqBpRqEv62c4CUDjUMOTQLm7xMZ7+JoypuivCyT1oTe0w0IyXJZzRDGAroraBku",
-	"0Av5QBKwKZhuUGGfMhPFJbta/9rxVUPnRHVLUWQiZ/JEf1FVyGLkgrDMgFLQU2w1GuPOHsyVPkEQNd5v",
-	"qGHXRZpU9xcsZssQd42qxh3vMjXhumiGqfrxvA9irSASQoedjyDhWvXU31OGzn0cYvM6AzLKGRrkCvwK",
-	"XUP+PDAgKk2rzDC60uqtiw46ndgljwA4LYkHqcwI4DcEZ5CJc8UuZ7wQErENi4PdwM5NkfYYarjHCGgu",
-	"zF0Ia3pQF4FlIEZyihO9pJPgkzHX+vuAqBkhDAwSJuZ+yMUEpdx1rIVuXu627J9BujQnwQ2GBedxQSkd",
-	"DvUwsJ0XlgO4GqrkFbOynkmEMjhpND/pc21sXBP4xLTebgW37w/aba2X78VWQ9/b1//vUKvpxz8UNe3l",
-	"1FkLfF+vsqRr6lc+dw7Liqjb9J6LT3ZfkfnPABpg7is+Nrjovv/snQPPeLppy1pPHk0tTUdFTl3+YkAO",
-	"vpOeFnCWabYMwA6dbnudw3aQLGnNvUWkRERyEWbUe6kDzJr8mrDyNgwwETb5VU0rmgTPYAWT71iRNEqZ",
-	"f4FTq5qW5qI5i9yru015uHVa6mErLXLGvp9wV7c93FpFrGySAu9K7rEVENnw2Pc8dMlzoHd+VxO61uDa",
-	"ZlJXD3Zd8aDaZXFdGaHe7wVGdlaPLJrp/xrJon205h59XyE96HitQbZgfxwd7K0hVRTFP/WAw3XEkIZS",
-	"biAtddbanuuP+oDyVUNjvXWFrKaa6gVpAuz0anGjqFU2tOx+oendUmuLdfRj6etYzlro+1MbNN0Ydg+Z",
-	"QlRZewkMNMNnxjLDWj80GdEWcalFe/pOIprew1ChRYpCf6NpVKUP99cnf706t37paFfRZEOyuKh4YBHe",
-	"8KjE3UuJO1g9yLfM+Y/Q+i6IEpTcbE6PdoPKFs164SXkqhQV6AJboCFBPmHRKEp2wi4ysQ5aO+JZBu17",
-	"KdMyvopBieyCe8bZ/aGmHaLyigmSEWw8eRzKbFpNzmpikDyO+iHe9mPX6lcWhatA8TktbbShM3ClB7Ap",
-	"RAMKAei+B+1j6yQqNaQpkth95KZvO3PFbN+ZE18bFDQHuVR1MPv5HVDl+JvVdDTmlbULjdlG7VTNyky7",
-	"vYn4Xyo5ur78X5fgYeH7Lnt3dx+3mJW4XSW0ryRyH6w5cju0/cHkbtu+61HqfgCp22DoWmyukmkrd79c",
-	"k/liAfwlF2hITcYbz1Xs4zwSgeUYcWZCiSRNSexdr7goVQH9WE2S45jP0BBDNfoRVzbA0pX1UWNyxQq/",
-	"Kp+xsm0O8rCMSczZPe1YPYvPrpojkxjYxE5+IqqSoL4GS7ERYVZ1AAcyZfXwlxhNiUg067VEzEaGMpCk",
-	"0ff9XdP85L93XpoO3QVvArPDjjXDNDAik2H57egHDvyru6pXSmqvTbxrAxvVBZtO/agrPOoK29AVbOwI",
-	"VPJK8MSG3JvH54hpJYoxoKrOebxrcix3Z2QAybNLFIgxQR8uXiPFEWG25ooLPYckdjpiGKg6lSgZk+Sa",
-	"pM5Hr+X/76Tz69hYE71pqxRg5s0iRb+YKyZJIoiS1q+geEYEZgmcdL/dLgpEQFA1UGU90em7M2TD1Hxy",
-	"ZLAONB2wf9SE2vqhwCE2mIPcTwWiQLttXT4cxnraSCeSGi8G5O+AkgM+b2iDB0qQ+xUO37WmICw1VIY8",
-	"hF4D5bc5q2EKwArS7wNCi2uwADW6F2c+aDCjrFJcUAXBEPHN3o9PhsPB4PB40NlvtzEmT/aHnaedg/aT",
-	"9pNjfPz06Ojw+Gjw9LiDjw8OcPspHuCjvSckHbT3j4+PjvH+seMLZsGCM7hoRbfFpWyikRHcV2so2YgC",
-	"/4hTLMMYe69BeDu7j+Kn6Yo05zubmbAqHaHILbDOFbeGTRDwfLCWA7CBKhOiz1o2/U05a5gjvaJnm/1w",
-	"k65tfkgjNzXpL74qRYwYn2lt37gH/zMZLVz1hfGTfgWl6jfVkr6F6E0wPNQysQL+65NXPd916ZbrRWva",
-	"r+8VrXlhV1rBOECpsesUIWf1xL17RTR67W5r0Wb/FsGlBpwPF1y6qh7A1wsurZ38Ww8u/Y2iCV0m9Ebe",
-	"pyCXfWk0oX29j8rlYzThsmhC4RmCY08+939hNOFPtEh7Mx4j53KxgrNJv1/gGwoDDE8Kd5Ov+S7JDRE4",
-	"8wis9cgrZuznJuTL1KF2aqRbs4gAKxXV0LqV0dGKwhfG3OZ6FBTfp2RIGVUkm18xE1kmY8jK0gq1Y4ee",
-	"NDEIQiO3WgY3OjeUSrSwWOqjcv0+voqPCrnSQVD1a4hpBmVErE2UBj1uuhAJ6fse+yS1MWEGpPpnczNX",
-	"zDTszDgbEeEy0rwrq19pzdJfHGRny2j8uwTZ1V1PP7kKFEv8T1BOwdWFWF3aIYjvqlRKcFUQFtQQ0C9e",
-	"v0OycIuVmhjhZtfc392mzOurh9FtCfr3PfZ2AunKjdUfvXqPXr1vO5ZOOLpeFzTKavDqWDrLvn6DWLpF",
-	"zGjRnhqiNtbSy34nsXSuBNaGlHGROc/A9FGFefSPPUAs3TJ6VLbvffHlTj591sKlLb/y6bN+W6CMNFIF",
-	"30AHpeSmb9KNxkSA1lCrXGJqbDC5vIIJyKp2vw2xfKa2si08VLK2yYa80p/ojR/g643ZUQ4W9VFhaeFS",
-	"xilUOpHBHN7OuWCSioeyFdK/ioeyPsNLLlDGcYoGOMMscUliXCRjIhVUiJEnWiFxBXGgn7cmYsE6Nmv+",
-	"7vPd/w8AAP//",
+	"7L3pchs5lij8Koj85otaOkVRm21RURFXLttVatuyW5LH3W35kmAmSKKVBFgAUhTb4Yh5mTsPch9lnuQG",
+	"DpZELtxkyVZVcX5Ml8XEdnBw9uVTlPDxhDPClIw6nyJyg8eTjMB/H6epIFKecvU272c00X+T+XiMxSzq",
+	"RMfo3dkrpEZYoYzgVCLFEUYTQa+xIogRNeXiKoqja5zlBKYWggv9Hzi9pgmJOtGA3nQxS7u5JF1Gpt0r",
+	"MoviKOGp/nGCBR4TRUSXsmuc0TSKozGREg/1r7nIgmUZwmavZj9UIsYVmsCuW1Fs5jKjojgS5LecSNWl",
+	"adTR/+i2d14+ffyPJ2cHf/tl9597f9//+eA/Hz19fPrk9WEUR2o20QvaTXTdYHOaz58/x9HxhL4ksxO7",
+	"yzKQGDp+e4KuyKy0syvGpyxGXCBBrvkVSRfDSSo+KQCDJ1RDqhEsFyPiF7RrwUet2x4b52pEmKIJVpSz",
+	"8NRPeTq74PwVFkNSxYw+T2eIXxOB1IigjI6p+gJM0LN1FefdDNaqnhcWoxLBr3pFzNBOe//JweNHqD9T",
+	"RLbu4c5/xiJ9RpKMMlK5ctgSZldIYpoixm918JGBapSMio3+56P3e3/bfbtz2n59+PLJXx//WkAowSLt",
+	"pm47cWT/s2t/pkzmgwFNKGGqO8hZKktA/AfPBdJToBGWKPwYwce3hh9sKwTaqAlZzGHN+5B5khCSlh8E",
+	"HvOcqaiz2263Y/uvboInKhca+KU/C6K3rP/cjqPiGyVyEkeJIFjpf+48frS/397b1QOTXAjCEr2XXOp1",
+	"k1wqPiYi6rA8yzQwZSLoRON/1IneiJQI9Ojx3oGGM5WTHGYc4EySOBpgmuXCAd6Md3/zADd/Bkguu9+M",
+	"XpMxzGUXGBOFU6ywhgvXW4k6EWzmcxzx/r9IomBW+1B4rhI+BiBagtyVCqtcAhmZCH5N0m5/1i2otSBY",
+	"6nOaPQoqr7oZuSZZ1IkYF2Os6ackWUZEcZ7oLZ6NNbZoVpIRRVpl+sEF/TdJ9Q4nmPrL0KtTOMAnD4u9",
+	"1+PslXh1lZ5Mf80f05u2ZKftpzsa1AyPDSkUdEL0XIIkhE5Ul4wxzfyG/fVbeOnjEr25rrtGLrqA4Ddu",
+	"jIdIgXwFsh5nguB0dubnDXH3lKsRZUMgPmSgEB8AvfPgv/93D993sdlkgfxVEmmfmH7efUIYch8iOzLk",
+	"kX73d04yYeK3uE4BJnhI0JSqEeKsCXwG4T9sKMGGEnx1SvAxjkZYdsdcFKD34M2o1IKNFis70fb1zraB",
+	"twwIyFvCUsqGc5ieRnqeKy3BuhtaSDYEUWLWlXhMvoxiTOyuqoTCbqJMyUpSK5oRdWQJCKIKTUeE6f+l",
+	"8qsQkWdEo1X6nvRHnF89Z+mEU00RQuj+wlmZfJgxDt1gK1MsyIjnEt6Gu86pmbVL3LR6xefXpLqAv75m",
+	"cWVCu9dESEMldtu7e1s77a2dR9EcsuMfsd3GhsxtyNy3EHhgT+RarXlB/hIIPBQNrd9ywjS52ik0Abig",
+	"VnlBeFnL5QE3b4M4sHlpm5e2eWlLXtp6EgzMLYv3eUYkYVUTx5QjxyMlGhKlBQA8xJRV2C69JoISGXV2",
+	"Y7vpFc5dPmZXmA3oDf1KcKZGswq5yDItoExJloWre9DzKxh7kpLxhCv9HF+S6hRgL5uOuPQizxRLNMZp",
+	"SY7ASpHxREkAd+ODJzcTKojsYmX//uTwUXsnjrSs1on2Bu3kCW6TrYN0f7C1P2iTrUO8v7fV7j8aPBoc",
+	"9Hfxzk54flps2Up7fEIEttSCTwowXpw/eXb4ov3Lzq+7f917uf9aYzUXdEgZzpwUtYr8NcHiKsBwQRJ+",
+	"TcSsa4WsaEAZlSMQdwSRPBfJKqKnIHLCmXSka1dDxF+Pe9jmhk+YIoLh7LmTfMNLGuA8U2hExNpCsjOD",
+	"mcmtPBnKvud8TIwuP9XUZio4G8JKLXRuRGWQh/WcyMLTILxhU/43a3eVeEBub3Kd0FDiBdPyO1lhknrD",
+	"YPgkmQQBHetHeEu4lPGsS1nXCMZl3aB0eCqRyBmjbGgg5ClAA0AURxnBQqsJEgki80zd3iQb7LUMpNdU",
+	"ypqidcqROeptbc9V2IztKiFwjhkKqMvWSzJDI4I1L9dQIr/lVJC0gzBiZIoEZikfI9gPGnCBCE5GaGLY",
+	"XFwATks+/me4Oa2UUXUfxuyXZHZGcklqzguuRkT4O9fsT5Su9g4BK8wGqkin8UcqzFIJ0MDlLbXQO0ks",
+	"YPWX8IkBs/3gjvHsNUkpvphNyDsm88mECzUPaGP9JYLZbg8kmKSrJ+nmwYKNHpBxLhXqE4Qnk8y6a7b/",
+	"JTlDGibB3262ptPp1oCL8VYuMsL0UmmMKEPvLl5sPbkP/HpN1Iinp1wdZxmf1iCGxvC78QBo9JpgNUIp",
+	"J8bsMMLXZB3/mJmty7jqYrteGWBUNqwAC5uhR/DfsFf3kLWYJJECCcE48vSoe/EsvXE8/q1lxhXdiAh9",
+	"qSMMns+UJDRdETprWoq8rNG1UkEIxPcaBn2SYGcrspROk4kEMw3UvqZfOUsR2LdyxcdY0QRn2ayFwNQE",
+	"83NRPsoRSjnciSATYuBsyI57+Vdkdlec9Y1RYd4xMGzVvXhOjYAd6j1hJqdELPPWfrGNzqpW3dxubJ6R",
+	"rm6WM4/HaEx+92M80zRA/49HdpwoklrOvapgc1dgf+sc+42A19q//d28NP9KyY3RVb48oGAOYIUFabCD",
+	"Y1D9j5BWESXCgqAES7IlCZNU0WvSQcY4ENo+zZh7oAxnWJFXdExrPOeCczTA8pbin8CKdDM7bwkknKMx",
+	"ZjOHGLKFnMdLq0cpZ7cXcotFSyfUivd19XjnilcenfDfaYXfjNTaeRWVrJl6uWv5AMw1K7/Tqu73qMnY",
+	"44wzZbuHhZJd4PDp7l/3Tx+9fXLWvtj9z/2/P/rnk+OobIoRROVCK3xPdkqWGHO2qMHaIUjd2vGvq6c7",
+	"u3v7zdYOsz93kcZu401Vc60YBuTL7Xd+o/P9eRvwrwn+9Ww6Zq/S3hqsckHHhOeqMXAHnguwdsU5khmf",
+	"ZrNbkhZLGpRdrVFwVZxfwUqZVroVR1gIek3ukNgsoqnWjNGoPR4zRNNS4NaM50JC4BbjevPfyXUkU2cz",
+	"adQiQwYk82RkLVEhZ6HpPUDgnA4ZVrkgzQFsSLrfK+x4jFUyWuf0fqK5kWvFUuVVQAzR4LaQVwgUBSqR",
+	"RqwyokhgFveBKu8YvsY0w/2M1GVFTS76WHqhTGi9HT691cPJg7VqUCJCj3Yr6W9MEKQWTpFVocZcC4Hf",
+	"SMJb6J09Zt52DPq61KKstToHsGp24JT8Je8DH25KpQZECqZX61xxfypzAMLMX+2SnQ/OZB5Ez9SM6B/X",
+	"chvHkSSJIPDbSJKk+3rw8m+H4skvL//xm7iY/uvd22dPTl69/ecJ332FX+HzaUjl7f48AR8pNZGd7W2/",
+	"dMvG6LYSPg7N9RWo1xnzG0ZQsMc6O97AfC2Yr8eEqzsuXZo85epnzgZ0aJyKFRumPdoaxNauJsEMkhQz",
+	"1ywhlEmFsww0faTwFdBd+x476Pzi7OTt8+77509/ffPmZff8+c9nzy8c5ZHkHqyRn+PI2FxMCHqW8alx",
+	"JoVYeOFtNbJiNbJGGXtdGunfXpy8OT2P0S/PL2L06/PjZ3bLNPDeymRExiDu2e1p8YwNTRgPTkbkZ86U",
+	"4Fl9J8dAdY1qqGGiOOoTy4RQf4YSPdrbiZrXJCwf6zfB+BYM1JjfsA/OFGHqYjYhb2B1OQ8uzvAIbjFr",
+	"rJJ4tvIuJKODQfMmHHF5xRPrh6pu4T2IMfo+PJVPMNNAEQSn5btpfBbb4Xtf56LqHr46cHwgvt6g44Za",
+	"JE9jH4v1W85t0Hix0xVdd8X2xvjmFWFDNYo6uwcHcTSmzP17J160eXVGJhmeGSJQPkBPw6BnIq70/i3H",
+	"L6QejXCYIYJFRgO7fY3PH1mvkRdrFbi6oiZ00Gs248IqOGC9qQsxwMbMbS93I66OC2+s8/PM+T6rW3zD",
+	"kABAS+Nz6dkvt07Snot+c/Az+lCG6ZgYWcqKSsUxllK9Yq8TrBQBhfJ/61Ef2luHx1v//Php99Hn/4ia",
+	"wPxWkAHRqi05nkwy2ogYU0zVT6ceNbBCEz8K8GPEGc+tXFxsG4bttKPFsDR6/iq3bc0tC2/b6qLby3Tw",
+	"dW7b3t1JA2hOwXAHugK5SUaYDckROIicby1GOJMc/mkRooX+pimAD26c8RxheQUndEbrNa9//mHWRocz",
+	"rTEcD5QxOJQPe04SzkxKlL5a1CcDbq+GkRuFlCjj7e6inY0po2NNA3YCpq3IkAjYx/mI51kKu6lv5AUX",
+	"6BwsHN9JlNG+wIISGWt4ghFfLvapj0EMkYRJ0kJvmJZGxAyBiLAaDwOiFUcgkzUTr/fT6XGR2kTqR/iV",
+	"T0GrCj4qX/pTggUQWZyNf7qE+CPOEnIZxegpljRp+GUttP4cFxZrYPUnQ6aJ/Esy+xUEpAZk5woxEJ5j",
+	"hFnqORoZDEiiOiWwO4jrnSEtwmpeMMJinBEpEZY2phf9nFEtChqqgtMUTHqK2zt5++b8AjwLKUeSQ8TE",
+	"kf7ikjmryRhnAy405aQSYbTfbuvJNf+ZAtO5ZLdhtFQf18iJhU2t4oSPKti8kP8ugqolIQRNubjqoB19",
+	"/N2DAzQRlClQv4/Pfz45AWaHE31dccVNEAPUvC+REeMCA0kj1bRnjHqXEe4nl1HP+Bo0AIMQCixRD/eT",
+	"XujwLkUSfI/Ru3cnz2It6P1QiysAbFgeWnCvd7GQ0iy8G8MB513P2Yuf0ePd/XYLFWwQUyVRPtEXdaqV",
+	"J6CK32OFxlwqtNf+wUYKmGAUx+9LlMjhr41ycZky8SXTGhPBqR5lJDD98377EGHzmlrovTGgOjeoHqin",
+	"ouYBV8FccOFGSJrTR0tIhYuxAkrxFKeB4JMYxcGEppdjA6oZv57g6H/8hyCDqBP9f9tFhvC2+3i75sTT",
+	"myh22DTW/Cq3nxeGooouhX7LNVEp3G9agRGcDTXlDbRCUMm2Ap2saTn7/XZJfyuEhS0jLSwaWYgVmt8B",
+	"O9sybG/L871F40MW+TmO/r5lVbgtrcNtBUrcwu3X1b4gm+pnH4a81j0nwbCF12wzNle/XD+gdrtFHpqm",
+	"jmb9u7zXKsVZMryiLZZUsK1QB1tpkkJrC5SPreARLpqlqqyUhP6tQOpfNEldTbg9rt8Lpjrb4lqIWlgD",
+	"vwmm+jDgFjpREvWMwbCn6VLPb60HXomeTakK9HMfgUGVJNkAbDBI8j8m0of64aLR/rvNQ6k+lLCewBpv",
+	"JA2GLX4iYc2CO+DXF0G0Efho7dxauNXijoTCHCAidayxydqptDgqLPJseMCDRO2HJu84y/MZGbhI5TXe",
+	"iC0Ps/SJ1ErehFr4NxKK/fpx2Q+OGepVEL5n1JapjVc0tgAvRR/pUWA4ThKeM4hgRcDg2CzI5zG6f4IZ",
+	"hApuRO86Kpq8qNvgIR8MlmJRs0tQY5ILj1g6RS2m446o/bwAjQIzfVQCMz5EG7FhPZj618IZWQRu0DBu",
+	"Y4NtJWwLkt7WQbSrpUjiJl4dN8yIJuT4h3GYfeOru1vA13LR1gA/pKotvYHyCnfCLIocuc1Tqt1omEq3",
+	"xmVaE+DS6/TT3xW1nZNw95AE5m8rpAKebHlv2OJx3m/2MDGzyMBbBzX9oGWYaae/I9Rckpa3wdAHTAJJ",
+	"emv/wNX8CwhxzQVTf6HyFNZcWMn6Vy3Wdl/ql9OjrkqZvlbHKoe9WBeQM3ibkp+2+FpGr2xQNYYQBTaU",
+	"5lF5Rc1ZEC+ZMOpGyXWLJQSKt9Abls1MpU0sQzNLkbB7RWbG7bSxtGwsLauQiK8u/BbFJ5aMq+bH3rHY",
+	"HLu35/NfwYwiEXapt9/3qqmxvR82HO9ho/MpVy+4TRBcA5PHRVbQQpysZhHdjZTVlA4E6EnL+UgmmCQo",
+	"+SwnhG2EsAeOkkEG3hoYqYpRSzCylOZ3R2L/wny9h4RvfyREeceCSmfrYQstUvoWuz1KFezvmHrZevQV",
+	"yuXL0m9w5v3791vVYNRFw6uxq3eOdk31WtbhmjB8KdLVVrkzl/SC2i4VjPP5RYvAZD5yqUB/chvqH0CS",
+	"AlW7UZDamMwbrvvUvJB1wkiLmtcrWG1chezP8UOztB9ZN3uhCpbrYpuKkfPK8TgDKTXRYFM8u2Tf98oF",
+	"uHsx6lnbUPgnYyLyf/nBSPilXTbWHQTrEB2OlAnrfmAmn42v4E6eZL1s1RpPMy8XMVj4ysKCB5/jKC8W",
+	"XGygKe/vjp7ovFfmSkJAHEGiwY76BMqFVEsh3O4JbR7QH+4BVeporfF6TCerpTJMMP9dYH+1DJevuGfj",
+	"uB6A2PLHwQ3gvPcdrG6rla2OHH5AI220ebe3C1anGalEq9tiwn/uOPVK1vMmWr36UsLef+uQUDdm4QMp",
+	"NRe8S+NlpU+gmlMC5fsd9Jo+RTmDbNgiZBFBnMOUSvLDxnZ19zi1MXU+bNvCg7NUVmqyfQ1F6G6I0dx6",
+	"cXEQ+5Fo4kMlkqNcKa3fpHzKNtLeXaKPL6ruK7uvbexOKV7B1t1QN/6O+RojFILw/nr+5hQxyG8fcDGO",
+	"HYpBeXdDmiT00xFESrLxwdw5XvlrtQAF8x6Et7lcJKq/xdlbwSdEKOiQY+vHTYI/FfVxm4qTjMGUzUFg",
+	"gfL9Y6ovPWdUySOEs8yXMLA8VZI06NZnO5bmqlTVZAdK/mm0wcoUfHm0H8XRGN+YWjCH9v/iZeVh7J9s",
+	"ObxS79+F568G5rioB7DV+JIythw3S6HOmek8uBLgXhcw0oO+9KANLcMWrAhXxZrXdYu0FywSRkPOX2RI",
+	"rwlDfZxc3WKl+ed4b0v3GIsaIzNQN+FEMRLY/oYZ4iybBSgXNOzqc54RDLpUUijY5WXeMXrjKnY07r9h",
+	"z77yc6mc0ge89e+Pn/aayiiFjdg+RSzPrBhgCpPUPi7tcJXvfeu2Tw1HL/dxq4N5pt+n/oikMQRXTwQf",
+	"atqhwbF07VpHuFUWIHySkZWmNwJ2UbtkWc224D6S0bLqVmHLs1qJM6APvQ5SRCqDgM2YFdbubqY0n+rr",
+	"1qgVIzeqi5NFhgLHm0/JjTpOnJGgaC3oalHZsuYfG44b9NBbXqnAmtWLXneLXqhLy/Z2H+D7+sUue5lh",
+	"OfNFm3prvztz9omGxnkrvJX5NM0dR3MyKE8E2y9Tt/r2FzblW2E/riTsKjdybr415XdccaMPpkq3xQNH",
+	"u6M6p6iT9YD8FhQyoG8B2SoTpYDkVOhLnSAEjyx4LAUuWuwKEKF6rcGlLYa3h+bHufLAK2rsaGvIRO5x",
+	"U0XGctUiH8DZT8yInXbB+rAQGOS/opDvgmclCNR51d/Fzq2bUkGS0Dc8xdkc3KzTBigS3EQZoGxw8V3Y",
+	"WrqxnF2Ifx719CTByWz/0/mX8aYgR2vIaGGnnO8kwlISKTVGHCH92lDOFM0s9KhEto5/9SGW77jaUTRk",
+	"Oc3NRVcgNFg2V6+cxb5ki9kiRubjlThi2Mc03KZvabqc5FR6noazNLU/XTqhslpsALPCqrYMeyqg94Ar",
+	"nbS2aTvrfNxaUf0p383zG5yobAYF6/gA9Rz564Ho3zORQr2wy97qmsBJSWHygR2W1sZot91uoz6hbIj+",
+	"Y7fdardhzf/7f/TfjS+51GDJdFVCIzqE5m9GyC4X22zfhWrleYQ5kU21MIjQKDEVDF+CaD5HHg9k6Prz",
+	"Pjl/g/Z3dx4jzVOA8mE2QxnRsh1UOjzyrbH0jxmf2r+XK2aaviyhiH689c9VpfSaYmh/czdXbXtVXjrJ",
+	"ZXd/14B7QV3mqvrwl67dYnvrsPvxL42brGgHlbx4ngukyI2qFCUPOz0HW9oBHFlYD3E1CTeY8yBgd3N2",
+	"bbbJpwxNMBXmMZAb1UFXZAb/gpKX++2gwqWvLSp/yzVP7AucXBElY1OPEkaZAowH7XBcC50whC+ZsUz1",
+	"3Fk+QMPpjz9pkPRM8VL/20890FKgLxfVM7zUu1KmA93Q9bHouTKr3R4waUEkEde1aov11tZjfBPC7qDd",
+	"QMNqcu28CsieJkjCUsNJYGT5+v9FGJv9r6ClQBUx95cigWu+W38Yil8RNvdVoJ+xSBHLx31Xtd5lFmqY",
+	"Q/KIL8RRbFjxq+41lfheHtASkb0KahvVk2CRfgf5kmYwkiM+lQgPFBGlUs3WXNRCbyvlWh0GYzbMQgTW",
+	"yoXMsBwRGSMsFdGMz1ibfsu5Mm7CMRZX1U4DZ8+enzU86t3d5eXfQw7sNQZPlOez1XMvIFWIv3Pwd/S7",
+	"CWKngmaBQVDAEeoZg0Cv46t4xQ4zQHUEmYu5FgfA7fqEMBNvoMFgJVUX+hlHYb81M3mjpPuMQPfnhpYx",
+	"6+gEZpJ5JfObeV6TDq25HYPOVxrPZjxHQ31UEwxR199rAn2tLclSab2sLbqDNN3486Llx8qAIbcY4zqK",
+	"1GBZblbUM/Wk59Twjpu6DvQa+jP2OsiUZQ9Tm+NLpp+btI2lbQdQ1+ZXo67iE4Pbpn7xiGQTaUm9vYpa",
+	"a6Xm5pDQNqUJMRNvsJ5bHbLWSaIoidCKlpLwZgPgi8Did4R6KU/kNtyibI3Tnm9ES8YrrGCf8gJTY0BJ",
+	"qZQ5EcHzd74C1zpkqVgyx+L4omRiXDKLbXX2qTGvw5UFxsok7MYmnh/LmiDRW2GpsG9N03pNLSFcD4Hi",
+	"6uFufOiVu/r5OpnFzqJjVhwFNeYpZ/7P+l78P+r9qOM5PXTiem/NpUTItqkutLkANrEjCHWaVJmlulhA",
+	"uq7JCjS90szAt+QP+hGK3Ea39WeKSMTItdY04Eo6tiS9AN9cbP+VkozCf2h6Yv4klSB4jIbEPCSgTy33",
+	"0qDvEbw0qNaq38Alg0Lp0FFHs1FptgHEpkI5J7R7TYRsVAU0StkfNTZ5X9bx2xObSCBHeGIqzUswNJXF",
+	"i9327t7WTntr51GjqjTPoXLC0C18Kov1i0a2UTDD+rmnI54RZL6A5/rL84seSGwk9X024DVdg7XD37Xm",
+	"jYy8GUB7spUMfavFUX6cYzRrQt4m+vCMpPmEoP4MUdXxxe60gGURTgvUCmUE2xYLrbLmS67VV/GG1CUU",
+	"2Ggjw5P6zbMmzv9mUFwOaHZgkIGpYzQQfIx2vDQ9xBPZKSwh+kuITZjqNzkdYQVP1qQMp2hAhSkXNN9P",
+	"2WgEceR0YdDEtXXNL7PQB682tLtbw3hgLvcQWmDuglXv26xt6OndW7Vdl4P7sF/brnn3Yb62BTm1uLh2",
+	"gIHpM0/SglNAXweD7HVzov3K/6sWlVGupWpCLX7LSW76fLSWeuCJY5V1Kgo/aUktXVEbgQFdYQCzOuDN",
+	"FuLwrHOh7iKmGrT0EhUve0NbhZpYa/vo/2SVRv/v0Dk2r3uk9YO1Au9Z5YeMS5J6H1bwof1DPknLfyh0",
+	"19DtXdt07Tpsscz1qEDg8LAA41fLb26Bm63eFG+d18FQIHeaRjRW4ytSIpXrMFjSfSqCkVJkPFGL3oyi",
+	"rstOMTUUFdeMgrWWcoS5AtB7J1tc2ZgV28kN7Ni3EI3IzYQKIqHpaU3V0bwQhBlerDnGM9QnyBrZyLS2",
+	"sHWUmVSMnA0oo3JkTHC1/cxx/gT7szXa1mpA2EQ8Qo1Dz9kYwOCuqsEQmUnufKSBe9DpaRV5iE+Wi0Pc",
+	"5lM4fWd1rW1ZI78mLfRqYUyCqwU1wtBtLSUJNXawOtcUJOGar3S9YWue8bhAfPuWoIeXS2kUROaAtl7n",
+	"lQoLRfQxBeo5rOk1Hsh1Hm+GmRXMvU5bbMR0YuNOx5LzJofeQ3PsDJB3aQrSGUK1lmO4juByns2Tsi5Y",
+	"ToiUC+2ezpmaagG66KPZ3J4gNI1aI6iG0yVzOadjfu36rdVMYUUBPp9iKnImgQyUrVXB3qGJr93hItvp",
+	"PPbt7Fref1vCv7ggxuH7DVDEo3/1ZhueYCgvB4SxiRMFcVLrcaH3RYPfGRH+yXHX3lA/RtPXLug2OuSI",
+	"syMTjGhQzGW6mZhYya2FsmdbHL949eb9T9Zd0qUQ1it7dU4miAn46CretULuGuzdjmgkALwwp8JBy9q/",
+	"60gNleFbEowH0Ix6L+1KkuSCdHe3R1yqFVz8ehdNN1SPG6iediU7UtPU9WixdXEAqARc3YDnLEUFTtTc",
+	"vmWYN6nvpyX6U0p9NITC+TioKruRR9291+PslXh1lZ5Mf80f05u2ZKftpzsHqwRmmI5uIYDNRS4PysAQ",
+	"mUWbHQNnJCFam14TGUUwzJIhve+PdSZW2Y0f2LyZQX4rNUwPe7hx3it4A4wRz8RG02qk4pqBsN86PtpF",
+	"DS6ImvqiMOVqHPGybsClNrnLwXc3QcB1mdhgaaMo/IVxs81gfmMCn5SpM1MSZk3dizzLaq2I9a8mPC4I",
+	"F10j8HVdT3JcrVbsM8iPyonn0xFNRqAOSUWzDPUJzOXkK5TimbxkGVZEFFKXiQVJMEuIEcIYD/IPgkdW",
+	"EqcK+4IlXNJFczc6puPILbCuw7Zw1hsCMSdwt/KeSpG3pUBb+/MCjd4mpt+zhdEZyv8AgbO24/i9WB4N",
+	"mO4tt0ujN2D34gQvSOValtp1cEfhhyu4xe3GzTPlA88EV88bWdN68dVC4mJTqt2SY2xP3CpHmAmicuBV",
+	"T3ZWDzBzDGD5ozwz31axt5ZnUsXSs/m8/KhMvzOCBZPGs9MbCJyneUaY6oWG3DQ3ebGQY+A/KVzHFQ7U",
+	"9FaNmPe82eB97Hxq3lda1LnXYhYJI9hwGmus0ywJTZ2q0CcZZ8MGodFhyjz/5XL9oWo0oVBzGV9pPGk1",
+	"oG+d7tQ96XP8jsWbIdeqrn3kV2Tv+b9njXG1EHP3aSfePTh4EA7Gun7ZYEdf6+UvZM1zldELOiZnmK2Q",
+	"jVrGhGEDmr7CyiY+riiND1VT1KYzvtEx0dIUyEArTpg17Oo5Fhldb1/ZKvsiZt6VpmxC6XWj/JqMAIUX",
+	"OmxlqOmAbPTYLXYM2LQyQYZUKnDbD6w0C65pOPltPQW3yBvVv6eNroVzyhJimDwLuuZBi71F/gTCYM4W",
+	"OrNHhJE2Ss/+Km2A4y28DX7PSzRFcOXYbxv3t4qOYr/tWldyU6yLhNIKCKLAYgSBOy78wsu98zQ/L9N+",
+	"o8jQODJdEuf4Uwt3rMF2OmQkBYNJxcAwHUmSBIHXf9n++Jeffpwbe132N1oYR8XVLpKz16HHQWRFNXfR",
+	"o30doWq37qEU2LjnWTQr9Oa+laYqeStpTwdrKU8FA/bakwl205/fh5ZUxc/70ZcqELpVVthxoPkojvrE",
+	"miJs3Iaduil0Y/1EnfdYkBHPJSlLJgcrpOk0ESubrvUh+lFDp05gwMqpD2KZnGkOZVmbqdz34TL68TL6",
+	"aHJicJbFhToCUoOLMdSw4SbbxpaB6ZV39OHjT1XxqxcDsYTsHKCdJmucqhGiLKUJkZ3aLO2PP/3Pf/13",
+	"r5Jm82FBXIeP2vgY0ORlCl7ZCDGmzP2z/qgWOFksWB1EUX+G3r45v+igkVITfVZws8Q+mC2XmotMsJRT",
+	"LqB510Dg4dhchvVtQ59oZLoZEdXstZk6NGoFST/bnqCFMu/yDLCVvDmGmeSCqtm5pk7mCfSxpEkzb7Ol",
+	"y7R+q09teB1mKbyp8UTNPBhAB6YM9ZJcZGgrR/Kq+z//9d8dUA+BFAJhgqX8vjQk9OX0CRZNCX29Y5ui",
+	"Cu7IDnoK39mpe6WJzQyVmfWBKRtwV70JG0poPC5GX7P5QPqlzPRrD8v+WSJmZutsb+/sPm61W+3WTudJ",
+	"+0l7O2poGSVJNtgyHjfnhTLBvPBoJ4KPqdQPBiIgK1E0Y35NpLWPYK1f2SjROAhTTnCWufRGrPSwS2YV",
+	"c+9QNp7r1iW7ZGeuOKxGbigBpalFWL3qZms6nW5pWrCVi4ywhOsnr2/S+1tsEhSSapYR9H0tPe9x7weX",
+	"6gkLXTK9UgsFXfI8aWZcQbYCSZFPrGY2XB6+Mc4dqsyhJbdBANamq6Y0AZ0DS9TTkmGvhU6LtLVLNsm0",
+	"AGtFUU2Ydlptay3eIe1emNvWQqfGkSQIpKVuScIkVfSaAOh+/BHKQFE2bP34IzpvTGopZ7PU+66bvDOM",
+	"bPq0OWcMebIHNzfmiFZl2b+5uWTEpjbvt5/EaL99GKP93QP4an/3sIWeaxQwUj7JpAOevW70XIu1BpIQ",
+	"pS65ZoTOAQNv08TsAzyMe8bd8SXLaF9gLUZ6U6ztYdhrKKNlCXtGE8JM41z7pF6fXJQejSZzcpLetLgY",
+	"btvP5fbrk4vWSI2hOJiiyua0m0TNKI58sHy0o5+bDSlieEKjTrTXarf2jGQ7Auq1PYKQun+DLk4abUYW",
+	"M6XpTYRlqZJeyvWZfQwyVbIow2d+g4AbUEuoQqnAlIGu58MkTtKoE/1ClI3tKwIkYH+77fY8CdF/V3Td",
+	"jqP99sHy7+tdUuLoYJWFGppLW4YQdT58jCOZj8dYzDR1JKCNBdVjitKDWOscmtjiodTcxlxBBPHz2xAr",
+	"PP86qnUOgxqHGvZGaoZidOAoUUUQTbABSEmt1j+sXcgZwSllJnjm93MnetTe8lG18pOr3KMvFi5HLoIM",
+	"RB5Ni+fdZ1BlZNGdWpvLd9Kav2UM8f1SGZuJtZFr1qa1Fj6t35hWxH62KwU9YiWkecwLEIVcv1wwxzFL",
+	"otaeZv9RJ/otJ2IWuVALW7A9LLPohfCdduD9cFLlgpJ2TZCgaegGsFZ0PCQmMV0WXIORG4V4lpqMiBY6",
+	"hTzaobkqE4dkPJZdE9TUW89d0nR0iA7UMwJrKsFgTRvrWieHvPfyuSH5Y+65y/uEgzcdpwSeuzzNU57r",
+	"LVtx3lg6BwiMFZSzqm0tCL+09owPQ0U+/rTz+NH+fntvt922VzfJwLBuLFlNByrMIavVAC2s1mC3mQFi",
+	"pIRM3jjtuh49kM3cE/U9A25ZN6PxBEV4wZ3dRmnP1BbohiT/1nw8N0ag1cBYKd31sZlfrNPsCK9Qz9wV",
+	"wVmrmnlQImtOZ+qhwVUDrgdQGPhuq/Pur8JSg17mMGRnJX5a1EP6Ep6/v3u4fGCpG8jXlRO8ZKBxyKFJ",
+	"wPx9SbHPcTThTRH1lklrQu/pBoS/u/qCEDIMuqt3nFyRWQv5oF2wKZissiBFxEbMy47Wv7a8R2NGVKcU",
+	"sS9yJo/0F1WFLEYu4N0MKAWYx1ajMaGDJlU4rErQa+gm0YFUpd6cxWxDsI5R1ZxRrGe6M3TQFFP102kP",
+	"xFpBJKSmu3gMkzKsv6cMnXofTfM6fTLMGernCmI4Oob8eWBABoBWmWE0ZjyU9Dpof3c3dmVcAJyWxBtP",
+	"Fkx0TXAGNXEu2cWUF0IitikIsBvYuWmXGEM3xRgBzYW5C2FND+o4T4uc4EQv6ST4ZMS1/t4nakoIA4OE",
+	"qekw4GKMUg5y/Rh8FsVt2T+DdGlOghsMCy66BaV0MNDDIE6hsBwYe6WSl8zKeqYkkcFJo/lJX/XGxpBD",
+	"/JHW263g9v1+u6318p3Yaug7e/r/HWg1/fCHoruknDhrge+wX5Z0TSeZn11wWEXUbXrPxSfbL8nsVwDN",
+	"3Lzm4GODi+77jz4Q4ylPZ2uyNE8eTVcbR0WOXSWxgBx8Jz0t4CzTbBmAHQY47ewetIOyZdamX0SlRiQX",
+	"YW1LL3WAC5lfEVbehgEmwqbSUdOKxogarGAqj1UkjVINriCAqFogymXOFFWQPq/Lw62fQw9bapEzjpmE",
+	"uw6K4dYqYmWTFPi5FIq0BCJrHvuWhy4ZrPXOP9eErhW4tpnUdWZaVTyADsq3kBHqnZdh5O7ykc9sAZUv",
+	"kyzaT1bco+/wrQcdrjTIts6Mo/2dFaSKog2PHnCwihjS0FQBpKXdlbZ3RjRlvlf5CiB3OyGrqbthQZoA",
+	"O71a3ChqlQ0t259o+nmhtcUGVWLpO8pMW+j7Y5ug1pjiCJVoqLL2Ehhohk+NZYa1fmgyos3jUvP25FPR",
+	"1zRUaJGi0N9oGlXpw+31yS9X51Zv4uZKjqxJFue18ShCSTdK3K2UuP3lg3zz6j+F1ndGlKDken16tB3U",
+	"mG3WCy8gL7joBRHYAg0J8gWxjKJkJ+wgE9YSQ0WgbAbNaJiW8ZUJPeiAe8bZ/aG7BKLykgmSEWw8eRwa",
+	"3lhNzmpiUMYR9UK87cXILiqLEvKg+ByXNppgppfqE/d5aszXlA2lUVhNSWhQCED33W8fWidRqTV0UU7S",
+	"Z8n4BtCXzHaAPvJdekBzkAtVB7OfPwBVjh+spqMxr6xdaMw2aqdqVmba7XXE/1Lzn9Xl/7oEDwvfdtnP",
+	"n2/jFrMStyu78o1E7v0VR94Nbb83uds20t9I3fcgdRsMXYnNFdF4jQI3xF0UiSdBhHmMfvwRamNkqfd0",
+	"/vijD6EA7Vn/wyQ5gvuzT6AE0jWVtJ+RoEycYTx8PKZKQtSeMRJeMhtF4gIcMZtBc7cRlkgSwlrojOAU",
+	"cWZMXnrdDEsVzjrjuclcb3SuHbm0ecJSWBNSs2zOZSXGJcmF5AJcdi7afEyldLUuipbrULdnShMTTPO8",
+	"CLG7IhMFxt69NuR2LmqnaibNOBvqjTju6oI5DeO1hRu98Q3OCaVQ0cWIXDKzYyOLmCqQBiZS6cXxFM/c",
+	"Ao6jo56retHVZzNprqaouImPd0ydM9LEol9RqZ67KL6F/Bn8WmHqApUQ7TnPq2Urcq7YHjCsdLfAW2vx",
+	"Lzb/mMEGljqtWaUOJblWD8kZvWJ8ADj47zdC4Cu5EuGy1/QkFkUJFzoSbfVTE182stFTxn3iI5F9fcuN",
+	"prpxNy5yN/roZseLXQHIMitebgBzZQ+tiw/wsRxjVMLJmlnruS1nuFR/KtdXXJfi/UGsWra06HqkZZ5N",
+	"yxfR3BCKjUnrbk1aVpZZjb5sC18cttme9bec5NagVSYzlQpuNDV2KlMtF9JkjMZgkmIKgdUawZitMQ57",
+	"OdIaCmcyHzvJNIUy0vKS9U0pfpp66RaEa0am3uJlyiibXo5GAA9849Q1l20QUk1h3N8/FVxuGDoZMn13",
+	"gTHpyymnqd27Gtm0JYjXJJ5+VI2EngTVg/+cVNQlCp6ZcI3fAym9lQXpK5uEfifU/pmR6wrDCSjlC0h+",
+	"pWat3P50RWbzpcsXXKABNbUjea5in8WTCCxHiDOTKCZpSmIfWI+LRje2iL2mxiM+RQMsEFVoyJUtVeLa",
+	"p6kRuWRF1DyfsnLkFVQ0NFTdRbXZsXoWX6dwhkyJzSYi/wtRlVLPK5B6m+9nHcOQHkBZPbkpRhMiEv3u",
+	"rYna1lgx3Ah939uGHoy9/3/3Re+HMtMAs9iWDbJpYBCmVunDkZMd+JfS+wqwVyf5tYGNgrMtTLwRmzdi",
+	"810QUpsZBB0TwSYNNlLz+BwtreSoBlTVpQZsm2qlrlSAXOAeHhH07uwVUhwRZjs2uSJOUA6aDhkGmz2V",
+	"KBmR5IqkLgNDy7rfuQY/TsvXm7YuX8x80EthSL5kpiiEtFGjimdEYC2o8wHaa7eL0iiFDVZPdPz2xDfl",
+	"cWVGg3XGmm3aP0LSuNENQAPoz8CrSwUoBb7/KQ4zeW0eG0m9wV5AEozJaPBSe2HO14fv2EAfLK9sOZoC",
+	"eo3iPVRjDYtpLSH9Pt23uAYLUONZ58ynhGa0av5VQapLfL3z06PBoN8/OOzv7rXbGJNHe4Pdx7v77Uft",
+	"R4f48PGTJweHT/qPD3fx4f4+bj/Gffxk5xFJ++29w8Mnh3jv0PEFs2DBGVwuqtviQjbRyAhu6xMu2UqC",
+	"6FcXNhCWNPD+YR9F6Ytw0HRJweDPttLMssJeRZUuGzrr1vCNOuzxayUX1nBUh+izUsTmupw1rDa8kLP6",
+	"asarbz4YMt8MVdR3jxHjU8SFDf7+k2pWRvUM1Ko/rsLzEHJzIaykVtMw4L++DKznu65w6Wq5uPbrW+Xi",
+	"ntmVVnFi2nWKhMJ6Ccxb5at63/3Xdg1+29RhA877Sx1eVln726UO107+0FOHv5KD19UUXsvDG1SFXuji",
+	"ta93o1xunLeLnLfCMwTHnnwV7bm5or/QoqiRiQd2AbVWcDaFrOdE/obpo0dFMPEYz0ycjyTXRODMI7AJ",
+	"+THRkSahz/T7d2qkW7PI7yuVp9e6ldHRihLyxtzme5H671MyoIwqks0umckblDHU3NEKtWOHnjSZMn3k",
+	"RsvgRueGpmMWFgsjkF1ltG8SgYxcEw7onzPANDNBW8YmSlWh93Qgz7Vncm17RQmiEWEGpPpnczOXDEK5",
+	"fdxVeDffSdQzX3XdwXvzUyhtQfrfSwplPbD4F1fLfUF0MdQVdBXWlxdJD7L3KjXHXTXWOdW49YuHnrxz",
+	"t1ipLh9udsX9fV6XeX3zJMk7gv5tj303aZJm0m+cJrmJ2d7EbK+YKSkcXa8LGmU1eHmgmGVfXyFTch4z",
+	"mrenhnCKlfSyP0hMmWsmsyZlnGfOs415NyrMxj9295mSy+lRvVL23HqUWRb0Aq/mk5iYL/AfGXXG1vk+",
+	"aDszldUyfAFwDmq8bLbhVUprz6uEeNfWilpF77XMFk0F2ucZ8d3BNg9/Y7tYZLuw77NAmOAx13+b/6y9",
+	"wJGSjDR1R3nBxZC4AE87ypY2Nc5oV1AWB3F8YOegSqvbxidtSg7SIulZv/cY7bf3j/Tz19r+vg9MyrhU",
+	"rl/xmGAmUWoTdMoE4RlsudqPYJXoT/ttg8QyDWrhP3zpxFzactnEQCqttW5YmYTNnWBOOKfd2IaKbcSX",
+	"O4yTJKBMVcnbEsoXL0i6cYHsoTYVBymiQOFsfiUdzqmT/WcmQK6RzpoC1O2Fp2WC04bibCjOPShMa9Oc",
+	"Sd5Ac1x3MllK+zbZN5hZnzFEY5vKkuAJAcNOQmThZgn6uJmxVHUWF5EcAYGrFos0keYtaAZhG6YVaT/J",
+	"CLNhkaUDWhrjtSYfPl/nSJ+g3jLChthRecmoSVyxwZGGtJqsdZd5ZB0r0rlQrAwIDc60AGn9Sq57VgFC",
+	"Kn1yEiic2FbWBMnVwk2jkpNLzTwQvKl/zAgG55YGoqDXWJEYZZxPjC8vo+xqK+MJzvR1+GR+JCckoThD",
+	"OE2FrePvCm6aypo9uBETNp6LrPeDLfcJSfdYXTI4mM3rbKyO8zZfl7tAiydoa+NcjQ5IHZQRpUfFKKVD",
+	"qgX3lMP/x3JkG9ADOsmEC6N/3wNXerRfZUrNLT1bWx8/7cSP9pt6en5h3c8sq8Q8ZlmRx+sdQOWmHwt7",
+	"GwHV4OOKn+mcj22vq1IIZblhUwDWaiutVbtLrbXR27LdL3Fb1XuEre28WgE2a0LiS+FwD8GjD06Wikty",
+	"8VFDG9E/aGyp9UH+nu/OMObpXV7NK24AsGyct3O67/+kyZib3MoHIMEbUrW+BL/QXrotuMKKdItOtvMz",
+	"hFzKjsmVJyZMy3a2jVGfSJranHxGpogzYjqZubr3u/toxHMh0fe+ENYAmvaDn2X8QxGjFTRMdmKoCZ+a",
+	"8fyS9aElcrCMyemfmmQdqIWT4CxDY6h5ieErs3VjoG0wzQqC04pZmAsk6XiSzZCBkNMwiuz+S3a79H6Y",
+	"rkIDz12L3N+LveXbJPc/QLkiiH92aLZJ/d+k/v/Z2BOEItZZU4n8LuNT5XScT7737IePmtzYXrgfPmo6",
+	"ArHDjTSyN7HtKlFKrnum94vmDNdE1NvImoanTC5uJwuUy+68obCy5kYQRd2qJsfIhiZfv9BrPwBiN4NR",
+	"LnShPuq9CTzWargm24gyiBoWvmair6CYYIYEyWaIs2Bmrysu7bNcqs1lR9dva84OmxqUATOWwWw+cWrO",
+	"JJWU51bIwSopz/UZXnCBMo5T1McZZonrKcRFMiJSQUNheaSZteuf7K1+wTq2yeLnj5//XwAAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

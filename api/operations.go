@@ -30,23 +30,33 @@ type operation struct {
 	signed bool   // by the provider, instead of an API key
 	param  string // the parameter in the path
 	below  int    // how many segments of the path follow it
+	named  bool   // by the client: a name that cannot be is its fault, rather than a thing that is not there
+	mayKey bool   // an idempotency key is not needed; one that is given must have the form of one
 	query  shape  // what the query may contain; a keyed operation does not read it, the fingerprint does
 }
 
 // operations has every operation of openapi.yaml, by its id; a test compares them.
 func operations() map[string]operation {
 	return map[string]operation{
-		"createCharge":       {keyed: true},
-		"listCharges":        {query: listShape},
-		"getCharge":          {param: "id"},
-		"captureCharge":      {keyed: true, param: "id", below: 1},
-		"createRefund":       {keyed: true},
-		"listRefunds":        {query: refundListShape},
-		"getRefund":          {param: "id"},
-		"receiveStripeEvent": {public: true, signed: true},
-		"getIdempotencyKey":  {param: "key"},
-		"getHealth":          {public: true},
-		"getReadiness":       {public: true},
+		"createCharge":                {keyed: true},
+		"listCharges":                 {query: listShape},
+		"getCharge":                   {param: "id"},
+		"captureCharge":               {keyed: true, param: "id", below: 1},
+		"createRefund":                {keyed: true},
+		"listRefunds":                 {query: refundListShape},
+		"getRefund":                   {param: "id"},
+		"receiveStripeEvent":          {public: true, signed: true},
+		"getIdempotencyKey":           {param: "key"},
+		"listEvents":                  {query: eventListShape},
+		"getEvent":                    {param: "id"},
+		"resendEvent":                 {mayKey: true, param: "id", below: 1},
+		"listWebhookEndpoints":        {},
+		"putWebhookEndpoint":          {named: true, param: "id"},
+		"getWebhookEndpoint":          {param: "id"},
+		"deleteWebhookEndpoint":       {param: "id"},
+		"rotateWebhookEndpointSecret": {mayKey: true, param: "id", below: 1},
+		"getHealth":                   {public: true},
+		"getReadiness":                {public: true},
 	}
 }
 
@@ -138,8 +148,13 @@ func checkKeyed(c echo.Context, x *exchange, op operation) *apiError {
 	return checkPath(c, op)
 }
 
-// checkRead looks at the path's parameter and at the query of a GET.
+// checkRead looks at the path's parameter and at the query of an operation that needs no key.
 func checkRead(c echo.Context, _ *exchange, op operation) *apiError {
+	if lines := c.Request().Header["Idempotency-Key"]; op.mayKey && len(lines) > 0 {
+		if _, err := idemkeys.ParseKey(lines); err != nil {
+			return faultKeyInvalid.because(nil)
+		}
+	}
 	if e := checkPath(c, op); e != nil {
 		return e
 	}
@@ -154,7 +169,10 @@ func checkPath(c echo.Context, op operation) *apiError {
 	}
 	u := c.Request().URL
 	id, ok := segment(u, op.below)
-	if !ok {
+	switch {
+	case !ok && op.named:
+		return invalidParameter(op.param, "%s in the path must have at most %d characters, none of them NUL, in UTF-8.", op.param, pathParamMax)
+	case !ok:
 		return faultResourceMissing.of(op.param, "There is no such thing.")
 	}
 	if u.RawPath != "" {

@@ -20,6 +20,7 @@ const (
 	boolean
 	pairs  // free names, texts as values
 	bounds // fixed names, integers as values
+	texts  // non-empty texts, in their order; their members have no names
 )
 
 // field is a parameter that an operation takes.
@@ -149,6 +150,25 @@ func appendText(b []byte, s string) []byte {
 // canonicalUsual is the room, in bytes, for the canonical form of a usual request; larger ones grow it.
 const canonicalUsual = 256
 
+// entriesMax bounds a list of texts.
+const entriesMax = 100
+
+// addEntry puts a text at the end of texts.
+func (v *value) addEntry(f *field, s string) *apiError {
+	name := memberName(f.name, strconv.Itoa(len(v.members)))
+	switch {
+	case len(v.members) == entriesMax:
+		return invalidParameter(f.name, "%s may have at most %d entries.", f.name, entriesMax)
+	case s == "":
+		return faultParameterEmpty.of(name, "%s is empty; leave it out instead.", name)
+	}
+	if e := checkText(name, s); e != nil {
+		return e
+	}
+	v.members = append(v.members, member{text: s})
+	return nil
+}
+
 // memberName is how a form names an entry, and how errors do.
 func memberName(name, member string) string { return name + "[" + member + "]" }
 
@@ -175,6 +195,15 @@ func (v *value) appendCanonical(b []byte) []byte {
 		return strconv.AppendInt(b, v.integer, 10)
 	case boolean:
 		return strconv.AppendBool(b, v.boolean)
+	case texts:
+		b = append(b, '[')
+		for i, m := range v.members {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, m.text)
+		}
+		return append(b, ']')
 	default:
 		sorted := slices.Clone(v.members)
 		slices.SortFunc(sorted, func(x, y member) int { return strings.Compare(x.name, y.name) })

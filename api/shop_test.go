@@ -19,6 +19,8 @@ import (
 	"paidonce/idemkeys"
 	"paidonce/inbox"
 	"paidonce/internal/dbtest"
+	"paidonce/outbox"
+	outboxhook "paidonce/outbox/webhook"
 	"paidonce/provider/stripe"
 	"paidonce/provider/stripesim"
 )
@@ -41,6 +43,7 @@ type instance struct {
 	server *api.Server
 	pool   *pgxpool.Pool
 	inbox  *inbox.Inbox
+	outbox *outbox.Store
 }
 
 func newShop(t *testing.T) *shop {
@@ -84,8 +87,9 @@ func (s *shop) serve(t *testing.T, secrets ...string) *instance {
 	i := &instance{pool: pool, inbox: inbox.New(inbox.Config{Pool: pool, Secrets: secrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
 	}})}
+	i.outbox = outbox.New(outbox.Config{Pool: pool, CheckURL: outboxhook.Guard{}.CheckURL})
 	i.server, err = api.New(api.Config{
-		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: accounts.NewStore(pool), News: i.inbox, Log: log,
+		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: accounts.NewStore(pool), Events: i.outbox, News: i.inbox, Log: log,
 		Ready: func(ctx context.Context) error { return db.Ready(ctx, pool) },
 	})
 	if err != nil {

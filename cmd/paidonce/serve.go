@@ -99,7 +99,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 // edge is the HTTP API.
 func (a *app) edge() (*api.Server, error) {
 	c := api.Config{
-		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Log: a.log, Measure: a.metrics.Route, CORSOrigins: a.cfg.CORSOrigins,
+		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Events: a.events, Log: a.log, Measure: a.metrics.Route, CORSOrigins: a.cfg.CORSOrigins,
 		MaxBody: a.cfg.maxBody, RateLimit: a.cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
 	}
 	if len(a.cfg.StripeWebhookSecrets) > 0 {

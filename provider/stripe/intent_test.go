@@ -69,6 +69,7 @@ var everywhere = []answerCase{
 	{"200 of another object", 200, goodIntent("payment_intent", "setup_intent"), "unknown"},
 	{"200 with a new status", 200, goodIntent("requires_confirmation", "simmering"), "unknown"},
 	{"200 with an amount in words", 200, goodIntent(`"amount":2000`, `"amount":"2000"`), "unknown"},
+	{"200 with livemode in words", 200, goodIntent("false", `"false"`), "unknown"},
 	{"200 without a status", 200, goodIntent(`"status"`, `"state"`), "unknown"},
 	{"200 with half a charge", 200, goodIntent(`"latest_charge":null`, `"latest_charge":{"id":"ch_1"}`), "unknown"},
 	{"200 with a number for a charge", 200, goodIntent(`"latest_charge":null`, `"latest_charge":7`), "unknown"},
@@ -275,7 +276,7 @@ func TestIntentCustomerUnreadable(t *testing.T) {
 	r := ordinary
 	r.Source, r.Customer = "", "cus_1"
 	for status, body := range map[int]string{
-		500: "", 429: "", 401: "", 302: "", 200: `{"id":"cus_2","object":"customer"}`, 400: stripeError("invalid_request_error", ""),
+		500: "", 429: "", 401: "", 302: "", 200: `{"id":"cus_2","object":"customer"}`, 203: `{"id":"cus_1","object":"account"}`, 400: stripeError("invalid_request_error", ""),
 	} {
 		_, err := answering(t, status, nil, body).CreateIntent(context.Background(), r, "")
 		var e *provider.Error

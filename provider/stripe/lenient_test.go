@@ -67,6 +67,60 @@ func TestAnswersThatLackThings(t *testing.T) {
 	}
 }
 
+func TestIntentAnswers(t *testing.T) {
+	ctx, r := context.Background(), ordinary
+	r.Livemode, r.Currency = true, "USD"
+	created, err := answering(t, 200, nil, `{"id":"pi_1","status":"requires_confirmation"}`).CreateIntent(ctx, r, "")
+	want := provider.Intent{ID: "pi_1", Status: provider.IntentRequiresConfirmation, Amount: 2000, Currency: "usd", Livemode: true, Tags: r.Tags}
+	if err != nil || *created.Intent != want {
+		t.Errorf("got %+v, %v, want %+v", created.Intent, err, want)
+	}
+	const charge = `{"id":"ch_1","status":"succeeded"`
+	for name, c := range map[string]struct {
+		body     string
+		captured bool
+		live     bool
+	}{
+		"all of the intent's":  {`"status":"succeeded","amount":2000,"currency":"USD","livemode":true,"latest_charge":` + charge + `}`, true, true},
+		"all of the charge's":  {`"status":"succeeded","latest_charge":` + charge + `,"amount":2000,"currency":"usd","livemode":true}`, true, true},
+		"nobody says the mode": {`"status":"succeeded","amount":2000,"currency":"usd","latest_charge":` + charge + `}`, true, false},
+		"authorised":           {`"status":"requires_capture","amount":2000,"currency":"usd","latest_charge":` + charge + `}`, false, false},
+		"authorised, it says":  {`"status":"requires_capture","amount":2000,"currency":"usd","latest_charge":` + charge + `,"amount_captured":0}`, false, false},
+	} {
+		p := answering(t, 200, nil, `{"id":"pi_1",`+c.body+`}`)
+		out, err := p.ConfirmIntent(ctx, ordinaryConfirm)
+		if err != nil || out.Intent == nil || out.Intent.Charge == nil {
+			t.Errorf("%s: %+v, %v", name, out, err)
+			continue
+		}
+		i, got := out.Intent, out.Intent.Charge
+		if i.Amount != 2000 || i.Currency != "usd" || i.Livemode != c.live || i.Tags != r.Tags || i.ChargeID != "ch_1" {
+			t.Errorf("%s: %+v", name, i)
+		}
+		if got.Amount != 2000 || got.Currency != "usd" || got.Livemode != c.live || got.Tags != r.Tags || got.IntentID != "pi_1" || got.Captured != c.captured {
+			t.Errorf("%s: %+v", name, got)
+		}
+		read, err := p.GetIntent(ctx, "pi_1")
+		if err != nil || read.Amount != 2000 || read.Charge.Captured != c.captured || read.Livemode != c.live {
+			t.Errorf("%s, read: %+v, %v", name, read, err)
+		}
+	}
+	half := `{"id":"pi_1","status":"processing","amount":2000,"currency":"usd","latest_charge":` + charge + `}}`
+	if got := intentVerdict(answering(t, 200, nil, half).ConfirmIntent(ctx, ordinaryConfirm)); got != "unknown" {
+		t.Errorf("a charge that nobody says is captured: %s", got)
+	}
+}
+
+func TestDisputeModeInWords(t *testing.T) {
+	body := `{"id":"dp_1","charge":{"id":"ch_1"},"amount":5,"currency":"USD","status":"lost","livemode":%s}`
+	if d, err := answering(t, 200, nil, fmt.Sprintf(body, "null")).GetDispute(context.Background(), "dp_1"); err != nil || d.ChargeID != "ch_1" || d.Currency != "usd" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := answering(t, 200, nil, fmt.Sprintf(body, `"no"`)).GetDispute(context.Background(), "dp_1"); err == nil {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestCaptureAnswers(t *testing.T) {
 	r := provider.CaptureRequest{IdempotencyKey: "po_2", Tags: ordinary.Tags, ChargeID: "ch_1", Amount: 1500}
 	for body, want := range map[string]string{

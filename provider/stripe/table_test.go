@@ -137,6 +137,7 @@ func TestTable(t *testing.T) {
 		{"200 with an object for an amount", 200, goodCharge(`"amount":2000`, `"amount":{}`), "unknown"},
 		{"200 with captured in words", 200, goodCharge(`"captured":true`, `"captured":"true"`), "unknown"},
 		{"200 with a captured amount in words", 200, goodCharge(`"amount_captured":2000`, `"amount_captured":"2000"`), "unknown"},
+		{"200 with a refunded amount in words", 200, goodCharge(`"amount_refunded":0`, `"amount_refunded":"0"`), "unknown"},
 		{"200 with livemode in words", 200, goodCharge(`"livemode":false`, `"livemode":"false"`), "unknown"},
 		{"200 with a number for an id", 200, goodCharge(`"ch_1"`, `1`), "unknown"},
 		{"200 with a number for a status", 200, goodCharge(`"succeeded"`, `1`), "unknown"},

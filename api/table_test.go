@@ -20,6 +20,7 @@ import (
 
 	"paidonce/charges"
 	"paidonce/idemkeys"
+	"paidonce/outbox"
 )
 
 // faults is the table of errors, by code and status.
@@ -276,6 +277,13 @@ func TestParametersAreThoseOfTheDescription(t *testing.T) {
 	check("CaptureParams", captureShape)
 	check("RefundParams", refundShape)
 	check("WebhookEndpointParams", endpointShape)
+	var described []string
+	for _, typ := range spec(t).Components.Schemas["EventType"].Value.Enum {
+		described = append(described, fmt.Sprint(typ))
+	}
+	if !slices.Equal(described, outbox.Types) {
+		t.Errorf("types of events: %v, described are %v", outbox.Types, described)
+	}
 	for _, bound := range listShape[0].members {
 		if spec(t).Components.Schemas["TimeRange"].Value.Properties[bound] == nil {
 			t.Errorf("%s is not described", bound)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"paidonce/api"
 	"paidonce/db"
+	"paidonce/docs/reference"
 	"paidonce/recovery"
 )
 
@@ -63,7 +65,9 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		}
 	}
 	server := edge.HTTP()
-	server.Handler = a.metrics.Around(edge)
+	if server.Handler, err = withReference(a.metrics.Around(edge)); err != nil {
+		return err
+	}
 	if slices.Contains(cfg.workers, "relay") {
 		if err := a.openStreams(); err != nil {
 			return err
@@ -112,6 +116,22 @@ func (a *app) edge() (*api.Server, error) {
 const awaitMost = 100
 
 func (a *app) await(ctx context.Context) (int, error) { return a.learner.Await(ctx, awaitMost) }
+
+// withReference serves the reference page of the API beside it. It tells nothing that is not in the repository, so it needs no API key.
+func withReference(rest http.Handler) (http.Handler, error) {
+	spec, err := api.GetSpecJSON() // JSON is YAML
+	if err != nil {
+		return nil, fmt.Errorf("the API's description: %w", err)
+	}
+	page := reference.Handler(spec)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == reference.Path || strings.HasPrefix(r.URL.Path, reference.Path+"/") {
+			page.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	}), nil
+}
 
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {

@@ -46,6 +46,7 @@ func dev(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the database's user, who is not us when we are root, has to get in
 		return err
 	}
+	setDefault("PAIDONCE_WEBHOOK_ALLOW_PRIVATE", "true") // receivers of events are on this machine
 	setDefault("PAIDONCE_WORKERS", "relay,inbox,reconcile")
 	setDefault("PAIDONCE_LOG_LEVEL", "warn")
 	cfg, err := loadConfig(0) // what is wrong is told before anything starts

@@ -2,7 +2,7 @@
 
 import { client } from './client.gen.js';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.js';
-import type { CaptureChargeData, CaptureChargeErrors, CaptureChargeResponses, CreateChargeData, CreateChargeErrors, CreateChargeResponses, CreateRefundData, CreateRefundErrors, CreateRefundResponses, GetChargeData, GetChargeErrors, GetChargeResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetIdempotencyKeyData, GetIdempotencyKeyErrors, GetIdempotencyKeyResponses, GetReadinessData, GetReadinessErrors, GetReadinessResponses, GetRefundData, GetRefundErrors, GetRefundResponses, ListChargesData, ListChargesErrors, ListChargesResponses, ListRefundsData, ListRefundsErrors, ListRefundsResponses, ReceiveStripeEventData, ReceiveStripeEventErrors, ReceiveStripeEventResponses } from './types.gen.js';
+import type { CaptureChargeData, CaptureChargeErrors, CaptureChargeResponses, CreateChargeData, CreateChargeErrors, CreateChargeResponses, CreateRefundData, CreateRefundErrors, CreateRefundResponses, DeleteWebhookEndpointData, DeleteWebhookEndpointErrors, DeleteWebhookEndpointResponses, GetChargeData, GetChargeErrors, GetChargeResponses, GetEventData, GetEventErrors, GetEventResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetIdempotencyKeyData, GetIdempotencyKeyErrors, GetIdempotencyKeyResponses, GetReadinessData, GetReadinessErrors, GetReadinessResponses, GetRefundData, GetRefundErrors, GetRefundResponses, GetWebhookEndpointData, GetWebhookEndpointErrors, GetWebhookEndpointResponses, ListChargesData, ListChargesErrors, ListChargesResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListRefundsData, ListRefundsErrors, ListRefundsResponses, ListWebhookEndpointsData, ListWebhookEndpointsErrors, ListWebhookEndpointsResponses, PutWebhookEndpointData, PutWebhookEndpointErrors, PutWebhookEndpointResponses, ReceiveStripeEventData, ReceiveStripeEventErrors, ReceiveStripeEventResponses, ResendEventData, ResendEventErrors, ResendEventResponses, RotateWebhookEndpointSecretData, RotateWebhookEndpointSecretErrors, RotateWebhookEndpointSecretResponses } from './types.gen.js';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -127,6 +127,117 @@ export const createRefund = <ThrowOnError extends boolean = false>(options: Opti
 export const getRefund = <ThrowOnError extends boolean = false>(options: Options<GetRefundData, ThrowOnError>): RequestResult<GetRefundResponses, GetRefundErrors, ThrowOnError> => (options.client ?? client).get<GetRefundResponses, GetRefundErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
     url: '/v1/refunds/{id}',
+    ...options
+});
+
+/**
+ * List events
+ *
+ * Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late comes
+ * after all that anybody has seen. Read on from the last event that you have with `starting_after`; at the end come back
+ * later with the same cursor. Nothing is missed, and nothing comes twice.
+ *
+ * Events are kept for 30 days unless configured otherwise, and longer while an endpoint or a stream does not have them. The
+ * cursor of a reader that stays away longer is a 400 `resource_missing`: begin again without one.
+ *
+ */
+export const listEvents = <ThrowOnError extends boolean = false>(options?: Options<ListEventsData, ThrowOnError>): RequestResult<ListEventsResponses, ListEventsErrors, ThrowOnError> => (options?.client ?? client).get<ListEventsResponses, ListEventsErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/events',
+    ...options
+});
+
+/**
+ * Retrieve an event
+ *
+ * The event's stored bytes, as they are delivered.
+ */
+export const getEvent = <ThrowOnError extends boolean = false>(options: Options<GetEventData, ThrowOnError>): RequestResult<GetEventResponses, GetEventErrors, ThrowOnError> => (options.client ?? client).get<GetEventResponses, GetEventErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/events/{id}',
+    ...options
+});
+
+/**
+ * Deliver an event again
+ *
+ * Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+ * by the id does nothing new. No body is needed, and no parameter is taken.
+ *
+ */
+export const resendEvent = <ThrowOnError extends boolean = false>(options: Options<ResendEventData, ThrowOnError>): RequestResult<ResendEventResponses, ResendEventErrors, ThrowOnError> => (options.client ?? client).post<ResendEventResponses, ResendEventErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/events/{id}/resend',
+    ...options
+});
+
+/**
+ * List webhook endpoints
+ *
+ * All endpoints of the account, by their ids. There are 50 at most, so there are no pages.
+ */
+export const listWebhookEndpoints = <ThrowOnError extends boolean = false>(options?: Options<ListWebhookEndpointsData, ThrowOnError>): RequestResult<ListWebhookEndpointsResponses, ListWebhookEndpointsErrors, ThrowOnError> => (options?.client ?? client).get<ListWebhookEndpointsResponses, ListWebhookEndpointsErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/webhook_endpoints',
+    ...options
+});
+
+/**
+ * Delete a webhook endpoint
+ *
+ * Forgets the endpoint, its secrets, and what is queued for it. A second time it is not there, 404; so a 404 after a lost answer means done.
+ */
+export const deleteWebhookEndpoint = <ThrowOnError extends boolean = false>(options: Options<DeleteWebhookEndpointData, ThrowOnError>): RequestResult<DeleteWebhookEndpointResponses, DeleteWebhookEndpointErrors, ThrowOnError> => (options.client ?? client).delete<DeleteWebhookEndpointResponses, DeleteWebhookEndpointErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/webhook_endpoints/{id}',
+    ...options
+});
+
+/**
+ * Retrieve a webhook endpoint
+ *
+ * The endpoint as it is now, with the secret that signs.
+ */
+export const getWebhookEndpoint = <ThrowOnError extends boolean = false>(options: Options<GetWebhookEndpointData, ThrowOnError>): RequestResult<GetWebhookEndpointResponses, GetWebhookEndpointErrors, ThrowOnError> => (options.client ?? client).get<GetWebhookEndpointResponses, GetWebhookEndpointErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/webhook_endpoints/{id}',
+    ...options
+});
+
+/**
+ * Register a webhook endpoint
+ *
+ * Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
+ * default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
+ * ignored. The secret stays the same, and is in the answer each time.
+ *
+ * A disabled endpoint is enabled by that, and gets what waited for it.
+ *
+ * A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
+ * each delivery.
+ *
+ */
+export const putWebhookEndpoint = <ThrowOnError extends boolean = false>(options: Options<PutWebhookEndpointData, ThrowOnError>): RequestResult<PutWebhookEndpointResponses, PutWebhookEndpointErrors, ThrowOnError> => (options.client ?? client).put<PutWebhookEndpointResponses, PutWebhookEndpointErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/webhook_endpoints/{id}',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Give a webhook endpoint a new secret
+ *
+ * The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
+ * bring the new one everywhere. Each call makes a new secret; so after a lost answer read the endpoint, or simply rotate again. No body is
+ * needed, and no parameter is taken.
+ *
+ */
+export const rotateWebhookEndpointSecret = <ThrowOnError extends boolean = false>(options: Options<RotateWebhookEndpointSecretData, ThrowOnError>): RequestResult<RotateWebhookEndpointSecretResponses, RotateWebhookEndpointSecretErrors, ThrowOnError> => (options.client ?? client).post<RotateWebhookEndpointSecretResponses, RotateWebhookEndpointSecretErrors, ThrowOnError>({
+    security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
+    url: '/v1/webhook_endpoints/{id}/rotate_secret',
     ...options
 });
 

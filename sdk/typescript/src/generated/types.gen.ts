@@ -268,6 +268,166 @@ export type ChargeList = {
     data: Array<Charge>;
 };
 
+/**
+ * What came true.
+ */
+export type EventType = 'charge.pending' | 'charge.succeeded' | 'charge.failed' | 'charge.captured' | 'charge.refunded' | 'charge.dispute.created' | 'charge.dispute.closed' | 'refund.created' | 'refund.updated' | 'refund.failed';
+
+/**
+ * Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when
+ * each type comes true.
+ *
+ */
+export type Event = {
+    /**
+     * Dedupe by it: an event is delivered at least once.
+     */
+    id: string;
+    object: 'event';
+    /**
+     * The version of Stripe's API whose shapes these are.
+     */
+    api_version: string;
+    /**
+     * In Unix seconds.
+     */
+    created: number;
+    data: {
+        /**
+         * The whole object as `GET` showed it when the event came true.
+         */
+        object: Charge | Refund;
+    };
+    /**
+     * `false`: test money.
+     */
+    livemode: boolean;
+    /**
+     * Of the events of one object, from 1 without gaps: a higher one is newer, whatever arrived first.
+     */
+    sequence: number;
+    type: EventType;
+};
+
+export type EventList = {
+    object: 'list';
+    url: '/v1/events';
+    /**
+     * Whether there are more already.
+     */
+    has_more: boolean;
+    data: Array<Event>;
+};
+
+/**
+ * A repeated delivery of an event.
+ */
+export type EventResend = {
+    object: 'event_resend';
+    /**
+     * The event's id.
+     */
+    event: string;
+    /**
+     * How many endpoints it is queued for.
+     */
+    deliveries: number;
+};
+
+/**
+ * All that is to be known of an endpoint.
+ */
+export type WebhookEndpointParams = {
+    /**
+     * Your text.
+     */
+    description?: string;
+    /**
+     * The types of events that are sent, or `["*"]` for all, those of later versions too.
+     *
+     */
+    enabled_events?: Array<string>;
+    /**
+     * Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+     */
+    url: string;
+};
+
+/**
+ * The same as a form.
+ */
+export type WebhookEndpointForm = {
+    /**
+     * Your text.
+     */
+    description?: string;
+    /**
+     * `enabled_events[]=charge.succeeded`, once for each type, or with indices as Stripe's libraries write it: `enabled_events[0]=…`.
+     *
+     */
+    'enabled_events[]'?: Array<string>;
+    /**
+     * Where events are sent by POST.
+     */
+    url: string;
+};
+
+/**
+ * Where events of the account are sent.
+ */
+export type WebhookEndpoint = {
+    /**
+     * The name that you gave it.
+     */
+    id: string;
+    object: 'webhook_endpoint';
+    /**
+     * When it was registered for the first time, in Unix seconds.
+     */
+    created: number;
+    description: string | null;
+    /**
+     * Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it.
+     */
+    disabled_at: number | null;
+    /**
+     * Why it was disabled; null while enabled.
+     */
+    disabled_reason: string | null;
+    /**
+     * In sorted order, each once.
+     */
+    enabled_events: Array<string>;
+    /**
+     * What deliveries are signed with.
+     */
+    secret: string;
+    status: 'enabled' | 'disabled';
+    url: string;
+};
+
+export type WebhookEndpointList = {
+    object: 'list';
+    url: '/v1/webhook_endpoints';
+    /**
+     * `false`: there are never more.
+     */
+    has_more: boolean;
+    data: Array<WebhookEndpoint>;
+};
+
+export type DeletedWebhookEndpoint = {
+    /**
+     * The name that you gave it.
+     */
+    id: string;
+    object: 'webhook_endpoint';
+    /**
+     * `true`.
+     */
+    deleted: boolean;
+};
+
 export type TimeRange = {
     /**
      * Later than.
@@ -383,6 +543,13 @@ export type Health = {
  *
  */
 export type KeyHeader = string;
+
+/**
+ * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
+ * that is malformed is a 400 as elsewhere.
+ *
+ */
+export type IgnoredKeyHeader = string;
 
 /**
  * RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
@@ -894,6 +1061,485 @@ export type GetRefundResponses = {
 };
 
 export type GetRefundResponse = GetRefundResponses[keyof GetRefundResponses];
+
+export type ListEventsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * Only events of this type.
+         */
+        type?: EventType;
+        /**
+         * The id of an event, of any type; the page begins with the next one.
+         */
+        starting_after?: string;
+        /**
+         * How many to return at most.
+         */
+        limit?: number;
+    };
+    url: '/v1/events';
+};
+
+export type ListEventsErrors = {
+    /**
+     * A query parameter is wrong.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type ListEventsError = ListEventsErrors[keyof ListEventsErrors];
+
+export type ListEventsResponses = {
+    /**
+     * A page of events. Each has the bytes that are delivered.
+     */
+    200: EventList;
+};
+
+export type ListEventsResponse = ListEventsResponses[keyof ListEventsResponses];
+
+export type GetEventData = {
+    body?: never;
+    path: {
+        /**
+         * The event's id.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/events/{id}';
+};
+
+export type GetEventErrors = {
+    /**
+     * A query parameter is wrong.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * There is no such thing, or it is not yours.
+     */
+    404: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type GetEventError = GetEventErrors[keyof GetEventErrors];
+
+export type GetEventResponses = {
+    /**
+     * The event.
+     */
+    200: Event;
+};
+
+export type GetEventResponse = GetEventResponses[keyof GetEventResponses];
+
+export type ResendEventData = {
+    body?: never;
+    headers?: {
+        /**
+         * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
+         * that is malformed is a 400 as elsewhere.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The event's id.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/events/{id}/resend';
+};
+
+export type ResendEventErrors = {
+    /**
+     * A parameter, the body, or an `Idempotency-Key` that was not needed is wrong; or the account has as many endpoints as it can have.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * There is no such thing, or it is not yours.
+     */
+    404: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * The body took too long to arrive.
+     */
+    408: Error;
+    /**
+     * The body is larger than this installation takes (1 MiB unless configured otherwise).
+     */
+    413: Error;
+    /**
+     * The body is neither JSON nor a form, is not UTF-8, or is compressed.
+     */
+    415: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type ResendEventError = ResendEventErrors[keyof ResendEventErrors];
+
+export type ResendEventResponses = {
+    /**
+     * It is queued.
+     */
+    200: EventResend;
+};
+
+export type ResendEventResponse = ResendEventResponses[keyof ResendEventResponses];
+
+export type ListWebhookEndpointsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/v1/webhook_endpoints';
+};
+
+export type ListWebhookEndpointsErrors = {
+    /**
+     * A query parameter is wrong.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type ListWebhookEndpointsError = ListWebhookEndpointsErrors[keyof ListWebhookEndpointsErrors];
+
+export type ListWebhookEndpointsResponses = {
+    /**
+     * The endpoints.
+     */
+    200: WebhookEndpointList;
+};
+
+export type ListWebhookEndpointsResponse = ListWebhookEndpointsResponses[keyof ListWebhookEndpointsResponses];
+
+export type DeleteWebhookEndpointData = {
+    body?: never;
+    path: {
+        /**
+         * The endpoint's id.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/webhook_endpoints/{id}';
+};
+
+export type DeleteWebhookEndpointErrors = {
+    /**
+     * A query parameter is wrong.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * There is no such thing, or it is not yours.
+     */
+    404: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type DeleteWebhookEndpointError = DeleteWebhookEndpointErrors[keyof DeleteWebhookEndpointErrors];
+
+export type DeleteWebhookEndpointResponses = {
+    /**
+     * It is deleted.
+     */
+    200: DeletedWebhookEndpoint;
+};
+
+export type DeleteWebhookEndpointResponse = DeleteWebhookEndpointResponses[keyof DeleteWebhookEndpointResponses];
+
+export type GetWebhookEndpointData = {
+    body?: never;
+    path: {
+        /**
+         * The endpoint's id.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/webhook_endpoints/{id}';
+};
+
+export type GetWebhookEndpointErrors = {
+    /**
+     * A query parameter is wrong.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * There is no such thing, or it is not yours.
+     */
+    404: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type GetWebhookEndpointError = GetWebhookEndpointErrors[keyof GetWebhookEndpointErrors];
+
+export type GetWebhookEndpointResponses = {
+    /**
+     * The endpoint.
+     */
+    200: WebhookEndpoint;
+};
+
+export type GetWebhookEndpointResponse = GetWebhookEndpointResponses[keyof GetWebhookEndpointResponses];
+
+export type PutWebhookEndpointData = {
+    body: WebhookEndpointParams;
+    path: {
+        /**
+         * Your name for the endpoint: letters, digits, dots, dashes and underscores.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/webhook_endpoints/{id}';
+};
+
+export type PutWebhookEndpointErrors = {
+    /**
+     * A parameter, the body, or an `Idempotency-Key` that was not needed is wrong; or the account has as many endpoints as it can have.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * The body took too long to arrive.
+     */
+    408: Error;
+    /**
+     * The body is larger than this installation takes (1 MiB unless configured otherwise).
+     */
+    413: Error;
+    /**
+     * The body is neither JSON nor a form, is not UTF-8, or is compressed.
+     */
+    415: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type PutWebhookEndpointError = PutWebhookEndpointErrors[keyof PutWebhookEndpointErrors];
+
+export type PutWebhookEndpointResponses = {
+    /**
+     * The endpoint, as it is now; it was registered before.
+     */
+    200: WebhookEndpoint;
+    /**
+     * The endpoint is new.
+     */
+    201: WebhookEndpoint;
+};
+
+export type PutWebhookEndpointResponse = PutWebhookEndpointResponses[keyof PutWebhookEndpointResponses];
+
+export type RotateWebhookEndpointSecretData = {
+    body?: never;
+    headers?: {
+        /**
+         * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
+         * that is malformed is a 400 as elsewhere.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The endpoint's id.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/webhook_endpoints/{id}/rotate_secret';
+};
+
+export type RotateWebhookEndpointSecretErrors = {
+    /**
+     * A parameter, the body, or an `Idempotency-Key` that was not needed is wrong; or the account has as many endpoints as it can have.
+     */
+    400: Error;
+    /**
+     * There is no API key, or it is not valid.
+     */
+    401: Error;
+    /**
+     * There is no such thing, or it is not yours.
+     */
+    404: Error;
+    /**
+     * The path does not have the method.
+     */
+    405: Error;
+    /**
+     * The body took too long to arrive.
+     */
+    408: Error;
+    /**
+     * The body is larger than this installation takes (1 MiB unless configured otherwise).
+     */
+    413: Error;
+    /**
+     * The body is neither JSON nor a form, is not UTF-8, or is compressed.
+     */
+    415: Error;
+    /**
+     * Too many requests of this account.
+     */
+    429: Error;
+    /**
+     * A fault here.
+     */
+    500: Error;
+    /**
+     * The database is not reachable, or the process is shutting down.
+     */
+    503: Error;
+};
+
+export type RotateWebhookEndpointSecretError = RotateWebhookEndpointSecretErrors[keyof RotateWebhookEndpointSecretErrors];
+
+export type RotateWebhookEndpointSecretResponses = {
+    /**
+     * The endpoint, with the new secret.
+     */
+    200: WebhookEndpoint;
+};
+
+export type RotateWebhookEndpointSecretResponse = RotateWebhookEndpointSecretResponses[keyof RotateWebhookEndpointSecretResponses];
 
 export type ReceiveStripeEventData = {
     body: StripeEvent;

@@ -134,7 +134,11 @@ func sessionLost(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "42P05" || pg.Code == "26000")
 }
 
-// CheckDurability refuses a database that would lose committed rows in a crash: an acknowledged charge must not be forgotten.
+// ErrNotDurable: the database would lose committed rows in a crash.
+var ErrNotDurable = errors.New("the database is not durable")
+
+// CheckDurability tells whether the database would lose committed rows in a crash: an acknowledged charge must not be forgotten. Errors: [ErrNotDurable], or
+// the database's.
 func CheckDurability(ctx context.Context, pool *pgxpool.Pool) error {
 	var fsync, sync string
 	err := pool.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit')`).Scan(&fsync, &sync)
@@ -142,7 +146,7 @@ func CheckDurability(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
 	if fsync == "off" || sync == "off" {
-		return fmt.Errorf("the database runs with fsync=%s and synchronous_commit=%s: a crash would lose charges that were acknowledged", fsync, sync)
+		return fmt.Errorf("%w: it runs with fsync=%s and synchronous_commit=%s, so a crash would lose charges that were acknowledged", ErrNotDurable, fsync, sync)
 	}
 	return nil
 }

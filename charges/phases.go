@@ -83,7 +83,7 @@ func noted(c idemkeys.Commit, note string) idemkeys.Commit {
 // lookUp asks the provider for the operation's charge. nil, nil: a complete look-up found nothing. Anything doubtful is for a person.
 func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest) (*provider.Charge, error) {
 	hits, err := c.provider.FindCharge(ctx, provider.Lookup{Tags: r.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
-	if err != nil {
+	if err != nil && !notOffered(op, err) {
 		return nil, unresolved(err).lookUp()
 	}
 	switch len(hits) {
@@ -97,6 +97,16 @@ func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.
 		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
 	}
 	return &hits[0], nil
+}
+
+// notOffered tells that the provider has no such list at all (a gateway or a double that knows only charges), and that its word on the derived key is
+// good enough: within its window, sending the same again under the same key makes nothing twice. Stripe has the list.
+func notOffered(op idemkeys.Operation, err error) bool {
+	var p *provider.Error
+	if op.Plan() != idemkeys.LookUpThenSend || !errors.As(err, &p) {
+		return false
+	}
+	return p.HTTPStatus == http.StatusNotFound || p.HTTPStatus == http.StatusMethodNotAllowed || p.HTTPStatus == http.StatusNotImplemented
 }
 
 // matches tells in what a provider's charge differs from what was asked for.

@@ -71,7 +71,7 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 func (p refunding) lookUp(ctx context.Context, op idemkeys.Operation, f refundFrozen) (*provider.Refund, error) {
 	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID, From: op.FirstAttemptAt, To: op.LastAttemptAt})
 	switch {
-	case err != nil:
+	case err != nil && !notOffered(op, err):
 		return nil, unresolved(err).lookUp()
 	case len(hits) == 0:
 		return nil, nil

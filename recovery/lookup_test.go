@@ -211,6 +211,35 @@ func TestInconclusiveLookUpsSendNothing(t *testing.T) {
 	}
 }
 
+// A provider without a list (404, 405, 501) keeps the key's promise by itself within the window, and only there.
+func TestAProviderWithoutAList(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{404, 405, 501} {
+		w := newWorld(t)
+		i := w.start(nil, nil)
+		w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+		w.lookupFault(0, stripesim.Fault{Type: stripesim.StatusBefore, Status: status})
+		_, err := i.charge(w, "k")
+		wantUnknown(t, err)
+		if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != http.StatusCreated {
+			t.Fatalf("%d: %d, %v", status, res.Answer.Code, err)
+		}
+		w.books(1)
+		w.fault(1, stripesim.Fault{Type: stripesim.DropAfter})
+		_, err = i.charge(w, "late")
+		wantUnknown(t, err)
+		w.age(25 * time.Hour)
+		sent := w.sim.Stats().ChargeRequests
+		for range 3 {
+			_, err = i.charge(w, "late")
+			wantUnknown(t, err)
+		}
+		if now := w.sim.Stats().ChargeRequests; now != sent {
+			t.Errorf("%d: sent %d times past the window", status, now-sent)
+		}
+	}
+}
+
 // A refusal before anything was executed leaves nothing to look for: the next attempt simply sends.
 func TestNotExecutedStartsNoWindow(t *testing.T) {
 	t.Parallel()

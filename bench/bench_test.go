@@ -72,6 +72,30 @@ func TestSummarizeCountsOnlyTheWindow(t *testing.T) {
 	}
 }
 
+func TestSweepIsComparedByRounds(t *testing.T) {
+	var r report
+	for round, v := range [][3]float64{{100, 95, 80}, {50, 40, 36}, {200, 200, 170}} {
+		for i, kind := range []string{"empty", "full", "sweep"} {
+			x := result{cell: sweepCell(kind, round), PerSecond: v[i]}
+			if kind == "sweep" {
+				x.Sweep = &swept{Keys: 1000, Seconds: float64(1 + round), LoadKeys: 500, LoadSeconds: 1}
+			}
+			r.Cells = append(r.Cells, x)
+		}
+	}
+	r.finish()
+	got := map[string]float64{}
+	for _, g := range r.sweepGoals() {
+		got[g.State] += g.Got
+	}
+	if len(got) != 1 || math.Abs(got["met"]-0.85-0.95) > 1e-9 {
+		t.Errorf("got %v", got)
+	}
+	if s := r.median(sweepCell("sweep", 0)).Sweep; s == nil || s.perSecond() != 500 || s.loadPerSecond() != 500 {
+		t.Errorf("got %+v", s)
+	}
+}
+
 func TestRatiosArePaired(t *testing.T) {
 	var r report
 	for round, v := range [][2]float64{{100, 200}, {10, 40}, {50, 150}} { // the machine was slow in the second round

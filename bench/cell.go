@@ -11,7 +11,7 @@ import (
 // cell is one thing that is measured.
 type cell struct {
 	System  System        `json:"system"`
-	Kind    string        `json:"kind"` // charges, replay, storm, calm (what the storm is compared with), inflight
+	Kind    string        `json:"kind"` // charges, replay, storm, calm (what the storm is compared with), inflight, and those of sweep.go
 	Clients int           `json:"clients"`
 	Delay   time.Duration `json:"delay_ns"`
 	Round   int           `json:"round"`
@@ -42,6 +42,7 @@ type result struct {
 	Params      float64 `json:"stored_params_bytes"`
 	Answer      float64 `json:"stored_answer_bytes"`
 	Event       float64 `json:"stored_event_bytes"`
+	Sweep       *swept  `json:"sweep,omitempty"`
 }
 
 func (r result) cpu() float64 { return r.CPUServer + r.CPUPostgres + r.CPUStub + r.CPUDriver }
@@ -127,7 +128,10 @@ func (b *bench) runServer(ctx context.Context, c cell, name, url string) (result
 	if err != nil {
 		return r, err
 	}
-	return r, audit(rows, r.Charges, stats)
+	if err := audit(rows, r.Charges, stats); err != nil {
+		return r, err
+	}
+	return r, b.auditKeys(ctx, c, name, r)
 }
 
 // count reads what the cell left behind.
@@ -213,6 +217,8 @@ func (b *bench) load(ctx context.Context, c cell, name string, s *stage) (r resu
 		return r, 0, err
 	}
 	defer driver.stop()
+	sweep := b.sweepBeside(ctx, c, name, driver)
+	defer sweep.drop()
 	if err := driver.expect("measure"); err != nil {
 		return r, 0, err
 	}
@@ -220,6 +226,9 @@ func (b *bench) load(ctx context.Context, c cell, name string, s *stage) (r resu
 	go func() { end <- driver.expect("measured") }()
 	from, to, err := b.window(ctx, name, parties{s.server.pid(), s.stub.pid(), driver.pid()}, &r, end)
 	if err != nil {
+		return r, 0, err
+	}
+	if err := sweep.windowEnded(ctx); err != nil {
 		return r, 0, err
 	}
 	d, err := driver.outcome(ctx)
@@ -236,6 +245,9 @@ func (b *bench) load(ctx context.Context, c cell, name string, s *stage) (r resu
 			return r, 0, err
 		}
 		charges += sd.Charges
+	}
+	if err := sweep.finish(&r); err != nil {
+		return r, 0, err
 	}
 	if r.Requests == 0 {
 		return r, charges, errors.New("nothing was answered in the measured time")

@@ -35,6 +35,7 @@ type config struct {
 	Replay      bool
 	StormEvery  time.Duration
 	InFlight    int
+	Sweep       int // expired keys
 	JSON        string
 	Binary      string // a paidonce that is built already
 	Dir         string
@@ -57,6 +58,7 @@ func parseConfig(args []string) (config, error) {
 	fs.BoolVar(&c.Replay, "replay", false, "also measure replays, and a retry storm of 100 clients on one key")
 	fs.DurationVar(&c.StormEvery, "storm-every", 250*time.Millisecond, "how often each client of the storm asks again, whatever Retry-After says")
 	fs.IntVar(&c.InFlight, "inflight", 0, "also hold so many charges in flight at a provider that takes 5 s")
+	fs.IntVar(&c.Sweep, "sweep", 0, "also measure charges with so many finished keys in the table, and while 'paidonce sweep' deletes them")
 	short := fs.Bool("short", false, "a smoke run of a few seconds: one round, few cells")
 	fs.StringVar(&c.JSON, "json", "", "write all figures to this file")
 	fs.StringVar(&c.Binary, "paidonce", "", "a built paidonce; without it, ./cmd/paidonce is built")
@@ -106,10 +108,10 @@ func (c *config) finish(systems, clients, slow string) error {
 		return usageError{fmt.Errorf("--slow-clients: %w", err)}
 	}
 	switch {
-	case c.Rounds < 1, c.Measure <= 0, c.Warmup < 0, c.Pool < 1, c.Preload < 0, c.InFlight < 0, c.StormEvery <= 0:
+	case c.Rounds < 1, c.Measure <= 0, c.Warmup < 0, c.Pool < 1, c.Preload < 0, c.InFlight < 0, c.Sweep < 0, c.StormEvery <= 0:
 		return usageError{fmt.Errorf("a number is too small: see --help")}
-	case (c.Replay || c.InFlight > 0) && !c.has(Product):
-		return usageError{fmt.Errorf("--replay and --inflight measure P, which --systems leaves out")}
+	case (c.Replay || c.InFlight > 0 || c.Sweep > 0) && !c.has(Product):
+		return usageError{fmt.Errorf("--replay, --inflight and --sweep measure P, which --systems leaves out")}
 	}
 	if c.Binary != "" {
 		if _, err := os.Stat(c.Binary); err != nil {

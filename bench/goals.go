@@ -31,11 +31,12 @@ func (r *report) goals() []goal {
 		r.connectionGoal(slow),
 	}
 	g = append(g, r.inFlightGoals()...)
-	return append(g,
+	g = append(g,
 		r.pairGoal("3: replays/s to charges/s, 32 clients", 3, cell{System: Product, Kind: "replay", Clients: replayClients},
 			cell{System: Product, Kind: "calm", Clients: calmClients}),
 		r.pairGoal("3: charges/s of 32 clients in a retry storm to those without", 0.9, cell{System: Product, Kind: "storm", Clients: calmClients},
 			cell{System: Product, Kind: "calm", Clients: calmClients}))
+	return append(g, r.sweepGoals()...)
 }
 
 func (r *report) ratioGoal(number, name, of string, clients int, delay time.Duration, limit float64, atLeast bool) goal {

@@ -32,6 +32,7 @@ Examples:
   go run ./bench --systems F,B                    without the product
   go run ./bench --clients 32 --slow-clients ''   one cell of each system
   go run ./bench --replay --inflight 5000         and the replays, the retry storm, 5,000 charges in flight
+  go run ./bench --clients '' --slow-clients '' --sweep 1000000   charges beside a sweep of a million keys
   go run ./bench --json out.json                  all figures, of each round too
 
 Exit status: 0 also when goals are missed; 1 when something went wrong: a wrong status, a charge too many or too few.

@@ -24,10 +24,12 @@ func (r *report) print(w io.Writer) {
 		r.printCells(w, func(x result) bool { return x.Kind == "charges" && x.Delay == d })
 		r.printRatios(w, d)
 	}
-	if slices.ContainsFunc(r.Medians, func(x result) bool { return x.Kind != "charges" }) {
+	other := func(x result) bool { return x.Kind != "charges" && !x.sweeps() }
+	if slices.ContainsFunc(r.Medians, other) {
 		put(w, "\nReplays; charges with and without a retry storm; charges in flight (a request is a replay or a charge)\n")
-		r.printCells(w, func(x result) bool { return x.Kind != "charges" })
+		r.printCells(w, other)
 	}
+	r.printSweep(w)
 	r.printGoals(w)
 	for _, f := range r.Faults {
 		put(w, "WENT WRONG: %s\n", f)
@@ -44,7 +46,9 @@ func (r *report) printSizes(w io.Writer) {
 			text += fmt.Sprintf("  %s %.0f, %.0f, %.0f", x.System, x.Params, x.Answer, x.Event)
 		}
 	}
-	put(w, "%s\n", text)
+	if len(told) > 0 {
+		put(w, "%s\n", text)
+	}
 }
 
 func (r *report) delays() []time.Duration {

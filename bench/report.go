@@ -24,6 +24,7 @@ type report struct {
 	Faults   []string  `json:"faults"` // a run with faults proves nothing
 	Cells    []result  `json:"cells"`  // of each round
 	inFlight int       // how many charges were to be in flight
+	sweep    int       // how many expired keys were to be swept
 }
 
 // ratio compares two systems: the median of what each round gave, and the least and most of them. Within a round the two
@@ -41,7 +42,7 @@ type ratio struct {
 func (r *report) begin(c config, version, settings string) {
 	r.Began, r.Postgres, r.Settings = time.Now(), version, settings
 	r.Machine = fmt.Sprintf("%d CPUs, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
-	r.Pool, r.Rounds, r.Seconds, r.inFlight = c.Pool, c.Rounds, c.Measure.Seconds(), c.InFlight
+	r.Pool, r.Rounds, r.Seconds, r.inFlight, r.sweep = c.Pool, c.Rounds, c.Measure.Seconds(), c.InFlight, c.Sweep
 }
 
 func (r *report) fault(c cell, err error) { r.Faults = append(r.Faults, fmt.Sprintf("%s: %v", c, err)) }
@@ -130,6 +131,7 @@ func (r *report) median(c cell) result {
 	set(&m.Params, func(x result) float64 { return x.Params })
 	set(&m.Answer, func(x result) float64 { return x.Answer })
 	set(&m.Event, func(x result) float64 { return x.Event })
+	m.Sweep = medianSweep(rounds)
 	for _, x := range rounds { // of these the worst counts
 		m.Requests += x.Requests
 		m.Charges += x.Charges

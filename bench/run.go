@@ -65,9 +65,9 @@ func run(ctx context.Context, cfg config) (err error) {
 	return b.report.failure()
 }
 
-func rotated(list []System, by int) []System {
+func rotated[T any](list []T, by int) []T {
 	by %= len(list)
-	return append(append([]System{}, list[by:]...), list[:by]...)
+	return append(append([]T{}, list[by:]...), list[:by]...)
 }
 
 // progress is for whoever watches.
@@ -106,6 +106,12 @@ func (b *bench) setUp(ctx context.Context) (err error) {
 	walFiles := 3 + int(1.5*(b.cfg.Warmup+b.cfg.Measure).Seconds()) // of 16 MiB: what a cell of a fast machine writes
 	if err := b.pg.prepareTemplate(ctx, b.binary, b.cfg.Preload, walFiles); err != nil {
 		return err
+	}
+	if b.cfg.Sweep > 0 {
+		b.progress("filling another with %d expired keys", b.cfg.Sweep)
+		if err := b.pg.prepareFull(ctx, b.cfg.Sweep); err != nil {
+			return err
+		}
 	}
 	settings, err := b.pg.settings(ctx)
 	b.report.begin(b.cfg, b.pg.version, settings)
@@ -189,11 +195,19 @@ func (b *bench) measure(ctx context.Context, c cell) error {
 
 func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
 	// Nothing below takes long: whatever hangs is a fault.
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Warmup+b.cfg.Measure+3*time.Minute)
+	limit := b.cfg.Warmup + b.cfg.Measure + 3*time.Minute
+	if c.sweeps() {
+		limit += time.Duration(b.cfg.Sweep) * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	b.cells++
 	name := fmt.Sprintf("bench_%d", b.cells)
-	url, err := b.pg.fresh(ctx, name)
+	fresh := b.pg.fresh
+	if c.sweeps() {
+		fresh = func(ctx context.Context, name string) (string, error) { return b.pg.freshFiles(ctx, c, name) }
+	}
+	url, err := fresh(ctx, name)
 	if err != nil {
 		return result{}, err
 	}

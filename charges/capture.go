@@ -53,7 +53,7 @@ func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CapturePara
 			}
 			return captureFrozen{Charge: charge.ID, Request: provider.CaptureRequest{
 				IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "capture"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},
-				ChargeID: orEmpty(charge.ProviderID), IntentID: orEmpty(charge.IntentID), Amount: amount,
+				ChargeID: db.OrEmpty(charge.ProviderID), IntentID: db.OrEmpty(charge.IntentID), Amount: amount,
 			}}, err
 		})
 	})

@@ -63,10 +63,8 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 			return idemkeys.Commit{}, err
 		case found != nil:
 			return i.keep(f, *found)
-		case plan == idemkeys.LookUpOnly && op.Misses+1 >= i.cfg.LookupMisses && op.SpanOver:
-			return noted(i.neverMade(op, f.Request), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
 		case plan == idemkeys.LookUpOnly:
-			return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+			return absent(op, i.cfg, func() idemkeys.Commit { return i.neverMade(op, f.Request) })
 		}
 	}
 	outcome, err := i.provider.CreateIntent(ctx, f.Request, "")

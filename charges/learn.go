@@ -160,7 +160,7 @@ func forwardCharge(row *db.Charge, got *provider.Charge) {
 	// Whether it is disputed now only the dispute tells: the charge stays marked for ever.
 	if row.Status == string(provider.Pending) && got.Status != provider.Pending {
 		row.Status = string(got.Status)
-		row.FailureCode, row.FailureMessage = orNil(got.FailureCode), orNil(got.FailureMessage)
+		row.FailureCode, row.FailureMessage = db.OrNil(got.FailureCode), db.OrNil(got.FailureMessage)
 		if outcome, err := json.Marshal(outcomeOf(got.Outcome)); err == nil && got.Outcome != nil {
 			row.Outcome = outcome
 		}

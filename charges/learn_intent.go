@@ -60,8 +60,8 @@ func (l *Learner) failIntent(ctx context.Context, n News, in *provider.Intent, m
 			return err
 		}
 		was, no := row, whyNot(*in)
-		row.Status, row.FailureCode, row.FailureMessage, row.NextAction = string(provider.Failed), orNil(no.Code), orNil(no.Message), nil
-		row.ProviderID = orNil(no.ChargeID)
+		row.Status, row.FailureCode, row.FailureMessage, row.NextAction = string(provider.Failed), db.OrNil(no.Code), db.OrNil(no.Message), nil
+		row.ProviderID = db.OrNil(no.ChargeID)
 		return l.writeChange(ctx, tx, n, was, row, mark)
 	})
 }

@@ -85,7 +85,7 @@ func forward(was, now string) bool {
 }
 
 func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund, theirs *provider.Charge) error {
-	row.Status, row.FailureReason = string(got.Status), orNil(got.FailureReason)
+	row.Status, row.FailureReason = string(got.Status), db.OrNil(got.FailureReason)
 	if err := l.store.queries.RefundChange(ctx, tx, db.RefundChangeParams{ID: row.ID, Status: row.Status, FailureReason: row.FailureReason}); err != nil {
 		return err
 	}

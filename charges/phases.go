@@ -59,11 +59,7 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 		}
 	}
 	if plan == idemkeys.LookUpOnly {
-		if op.Misses+1 >= c.cfg.LookupMisses && op.SpanOver {
-			return noted(c.neverMade(op, r), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
-		}
-		return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true,
-			Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+		return absent(op, c.cfg, func() idemkeys.Commit { return c.neverMade(op, r) })
 	}
 	outcome, err := c.provider.Charge(ctx, r)
 	if err != nil {
@@ -73,6 +69,16 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 		return noted(c.refused(op, r, *outcome.Refusal), "sent"), nil
 	}
 	return noted(c.settled(op, r, *outcome.Charge), "sent"), nil
+}
+
+// absent is what a complete look-up that found nothing comes to when nothing may be sent any more: enough of them, over enough time, prove that the
+// object was never made; before that nothing is concluded.
+func absent(op idemkeys.Operation, cfg Config, never func() idemkeys.Commit) (idemkeys.Commit, error) {
+	looks := op.Misses + 1
+	if looks >= cfg.LookupMisses && op.SpanOver {
+		return noted(never(), fmt.Sprintf("absent in %d complete look-ups", looks)), nil
+	}
+	return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", looks)}
 }
 
 func noted(c idemkeys.Commit, note string) idemkeys.Commit {
@@ -165,7 +171,7 @@ func (c creation) settled(op idemkeys.Operation, r provider.ChargeRequest, got p
 	}
 	charge.Disputed = got.Disputed
 	charge.Outcome = outcomeOf(got.Outcome)
-	charge.Provider.ID = orNil(got.ID)
+	charge.Provider.ID = db.OrNil(got.ID)
 	answer := idemkeys.Answer{
 		Code:   http.StatusCreated,
 		Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/charges/" + charge.ID},
@@ -189,7 +195,7 @@ func (c creation) refused(op idemkeys.Operation, r provider.ChargeRequest, no pr
 		problem.Message = "The payment provider refused the charge."
 	}
 	charge := failedCharge(op, r, problem.Code, problem.Message)
-	charge.Provider.ID = orNil(no.ChargeID)
+	charge.Provider.ID = db.OrNil(no.ChargeID)
 	return c.commit(op, idemkeys.Completed, errorAnswer(code, problem), charge, "charge.failed")
 }
 
@@ -205,7 +211,7 @@ func (c creation) neverMade(op idemkeys.Operation, r provider.ChargeRequest) ide
 func failedCharge(op idemkeys.Operation, r provider.ChargeRequest, code, message string) Charge {
 	charge := pendingCharge(op, r)
 	charge.Status = string(provider.Failed)
-	charge.FailureCode, charge.FailureMessage = orNil(code), orNil(message)
+	charge.FailureCode, charge.FailureMessage = db.OrNil(code), db.OrNil(message)
 	return charge
 }
 

@@ -55,14 +55,14 @@ func (s *Store) list(ctx context.Context, accountID string, f Filter) (Page, err
 		}
 		run = func(ctx context.Context) (err error) {
 			rows, err = s.queries.ChargeListBefore(ctx, s.pool, db.ChargeListBeforeParams{
-				AccountID: accountID, CreatedGte: f.CreatedFrom, CreatedLt: f.CreatedBefore, Customer: orNil(f.Customer), Status: orNil(f.Status),
+				AccountID: accountID, CreatedGte: f.CreatedFrom, CreatedLt: f.CreatedBefore, Customer: db.OrNil(f.Customer), Status: db.OrNil(f.Status),
 				BeforeAt: cursor.CreatedAt, BeforeID: cursor.ID, Most: most,
 			})
 			return err
 		}
 	} else {
 		p := db.ChargeListParams{
-			AccountID: accountID, CreatedGte: f.CreatedFrom, CreatedLt: f.CreatedBefore, Customer: orNil(f.Customer), Status: orNil(f.Status), Most: most,
+			AccountID: accountID, CreatedGte: f.CreatedFrom, CreatedLt: f.CreatedBefore, Customer: db.OrNil(f.Customer), Status: db.OrNil(f.Status), Most: most,
 		}
 		if f.StartingAfter != "" {
 			cursor, err := s.row(ctx, accountID, f.StartingAfter)

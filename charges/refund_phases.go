@@ -53,10 +53,7 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 		}
 	}
 	if plan == idemkeys.LookUpOnly {
-		if op.Misses+1 >= p.cfg.LookupMisses && op.SpanOver {
-			return noted(p.neverMade(op, f), fmt.Sprintf("absent in %d complete look-ups", op.Misses+1)), nil
-		}
-		return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", op.Misses+1)}
+		return absent(op, p.cfg, func() idemkeys.Commit { return p.neverMade(op, f) })
 	}
 	outcome, err := p.provider.Refund(ctx, f.Request)
 	if err != nil {
@@ -99,14 +96,14 @@ func (f refundFrozen) render(op idemkeys.Operation) Refund {
 	}
 	return Refund{
 		ID: op.ResourceID, Object: "refund", Amount: f.Request.Amount, Charge: f.Charge, Created: f.Created, Currency: f.Currency, Metadata: metadata,
-		Provider: Provider{Name: "stripe"}, Reason: orNil(f.Request.Reason), Status: string(provider.Pending),
+		Provider: Provider{Name: "stripe"}, Reason: db.OrNil(f.Request.Reason), Status: string(provider.Pending),
 	}
 }
 
 // settled is the commit for a refund that the provider has. A pending one counts as refunded: the money is on its way, and a later failure gives it back.
 func (p refunding) settled(op idemkeys.Operation, f refundFrozen, got provider.Refund) idemkeys.Commit {
 	r := f.render(op)
-	r.Status, r.Provider.ID, r.FailureReason = string(got.Status), orNil(got.ID), orNil(got.FailureReason)
+	r.Status, r.Provider.ID, r.FailureReason = string(got.Status), db.OrNil(got.ID), db.OrNil(got.FailureReason)
 	answer := idemkeys.Answer{
 		Code: http.StatusCreated, Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/refunds/" + r.ID}, Body: idemkeys.Render(r),
 	}
@@ -121,7 +118,7 @@ func (p refunding) refused(op idemkeys.Operation, f refundFrozen, no provider.Re
 		problem.Message = "The payment provider refused the refund."
 	}
 	r := f.render(op)
-	r.Status, r.FailureReason = string(provider.Failed), orNil(orElse(no.Code, "refused"))
+	r.Status, r.FailureReason = string(provider.Failed), db.OrNil(orElse(no.Code, "refused"))
 	return p.commit(op, f, idemkeys.Completed, errorAnswer(http.StatusBadRequest, problem), r)
 }
 
@@ -136,7 +133,7 @@ func (p refunding) neverMade(op idemkeys.Operation, f refundFrozen) idemkeys.Com
 	problem := idemkeys.Problem{Type: "api_error", Code: "refund_never_made", Charge: f.Charge, RequestID: op.RequestID, Advice: idemkeys.RetrySameKey,
 		Message: "The payment provider never made this refund, and no money moved. The same request under the same key makes a new one."}
 	r := f.render(op)
-	r.Status, r.FailureReason = string(provider.Failed), orNil(problem.Code)
+	r.Status, r.FailureReason = string(provider.Failed), db.OrNil(problem.Code)
 	return p.commit(op, f, idemkeys.Failed, errorAnswer(http.StatusServiceUnavailable, problem), r)
 }
 
@@ -160,7 +157,7 @@ func moneyMoves(status string) bool {
 // Execute implements [idemkeys.Write].
 func (w refundSettlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit) (bool, error) {
 	s, r := w.store, w.refund
-	return s.finish(ctx, f, c, orEmpty(r.Provider.ID), func(ctx context.Context, tx db.DBTX) error {
+	return s.finish(ctx, f, c, db.OrEmpty(r.Provider.ID), func(ctx context.Context, tx db.DBTX) error {
 		n, err := s.queries.RefundSettle(ctx, tx, db.RefundSettleParams{
 			Status: r.Status, ProviderID: r.Provider.ID, FailureReason: r.FailureReason, ID: r.ID, OperationID: f.OperationID,
 		})

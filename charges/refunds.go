@@ -138,7 +138,7 @@ func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, op idemkeys.Ope
 	}
 	created, err := s.store.queries.RefundCreate(ctx, tx, db.RefundCreateParams{
 		ID: op.ResourceID, AccountID: op.AccountID, ChargeID: charge.ID, OperationID: op.ID, Amount: amount, Currency: charge.Currency,
-		Reason: orNil(p.Reason), Metadata: encoded,
+		Reason: db.OrNil(p.Reason), Metadata: encoded,
 	})
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, op idemkeys.Ope
 	return refundFrozen{
 		Request: provider.RefundRequest{
 			IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "refund"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},
-			ChargeID: orEmpty(charge.ProviderID), Amount: amount, Reason: p.Reason, Metadata: p.Metadata,
+			ChargeID: db.OrEmpty(charge.ProviderID), Amount: amount, Reason: p.Reason, Metadata: p.Metadata,
 		},
 		Charge: charge.ID, Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
 	}, nil
@@ -218,13 +218,13 @@ func (s *Store) refundRows(ctx context.Context, accountID string, f RefundFilter
 		}
 		err = db.Retry(ctx, func(ctx context.Context) (err error) {
 			rows, err = s.queries.RefundListBefore(ctx, s.pool, db.RefundListBeforeParams{
-				AccountID: accountID, ChargeID: orNil(f.Charge), BeforeAt: cursor.CreatedAt, BeforeID: cursor.ID, Most: most,
+				AccountID: accountID, ChargeID: db.OrNil(f.Charge), BeforeAt: cursor.CreatedAt, BeforeID: cursor.ID, Most: most,
 			})
 			return err
 		})
 		return rows, err
 	}
-	p := db.RefundListParams{AccountID: accountID, ChargeID: orNil(f.Charge), Most: most}
+	p := db.RefundListParams{AccountID: accountID, ChargeID: db.OrNil(f.Charge), Most: most}
 	if f.StartingAfter != "" {
 		cursor, err := s.refund(ctx, accountID, f.StartingAfter)
 		if err != nil {

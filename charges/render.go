@@ -74,20 +74,13 @@ func outcomeOf(a *provider.Assessment) *Outcome {
 	if a == nil {
 		return nil
 	}
-	return &Outcome{orNil(a.NetworkStatus), orNil(a.Reason), orNil(a.RiskLevel), orNil(a.SellerMessage), a.Type}
+	return &Outcome{db.OrNil(a.NetworkStatus), db.OrNil(a.Reason), db.OrNil(a.RiskLevel), db.OrNil(a.SellerMessage), a.Type}
 }
 
 // Provider names the provider and its own id of the charge; the id is null until the provider has answered.
 type Provider struct {
 	Name string  `json:"name"`
 	ID   *string `json:"id"`
-}
-
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // pendingCharge is the charge of an operation as it stands after the claim.
@@ -98,9 +91,9 @@ func pendingCharge(op idemkeys.Operation, r provider.ChargeRequest) Charge {
 	}
 	return Charge{
 		ID: op.ResourceID, Object: "charge", Amount: r.Amount, Created: op.CreatedAt.Unix(), Currency: r.Currency,
-		Customer: orNil(r.Customer), Description: orNil(r.Description), Livemode: r.Livemode, Metadata: metadata,
-		Provider: Provider{Name: "stripe"}, ReceiptEmail: orNil(r.ReceiptEmail),
-		StatementDescriptorSuffix: orNil(r.StatementDescriptorSuffix), Status: string(provider.Pending),
+		Customer: db.OrNil(r.Customer), Description: db.OrNil(r.Description), Livemode: r.Livemode, Metadata: metadata,
+		Provider: Provider{Name: "stripe"}, ReceiptEmail: db.OrNil(r.ReceiptEmail),
+		StatementDescriptorSuffix: db.OrNil(r.StatementDescriptorSuffix), Status: string(provider.Pending),
 	}
 }
 
@@ -111,7 +104,7 @@ func fromRow(row db.Charge) (Charge, error) {
 		Disputed: row.Disputed, FailureCode: row.FailureCode, FailureMessage: row.FailureMessage, Livemode: row.Livemode,
 		Paid: row.Status == string(provider.Succeeded), Provider: Provider{Name: row.Provider, ID: row.ProviderID},
 		ReceiptEmail: row.ReceiptEmail, Refunded: row.AmountRefunded > 0 && row.AmountRefunded == row.AmountCaptured,
-		StatementDescriptorSuffix: row.StatementDescriptorSuffix, Status: row.Status, intentID: orEmpty(row.IntentID),
+		StatementDescriptorSuffix: row.StatementDescriptorSuffix, Status: row.Status, intentID: db.OrEmpty(row.IntentID),
 	}
 	if err := json.Unmarshal(row.Metadata, &c.Metadata); err != nil {
 		return Charge{}, err

@@ -205,10 +205,10 @@ func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]
 		p.AmountsCaptured = append(p.AmountsCaptured, r.charge.AmountCaptured)
 		p.Captured = append(p.Captured, r.charge.Captured)
 		p.Disputed = append(p.Disputed, r.charge.Disputed)
-		p.FailureCodes = append(p.FailureCodes, orEmpty(r.charge.FailureCode))
-		p.FailureMessages = append(p.FailureMessages, orEmpty(r.charge.FailureMessage))
+		p.FailureCodes = append(p.FailureCodes, db.OrEmpty(r.charge.FailureCode))
+		p.FailureMessages = append(p.FailureMessages, db.OrEmpty(r.charge.FailureMessage))
 		p.Outcomes = append(p.Outcomes, r.outcome)
-		p.ProviderIds = append(p.ProviderIds, orEmpty(r.charge.Provider.ID))
+		p.ProviderIds = append(p.ProviderIds, db.OrEmpty(r.charge.Provider.ID))
 		p.EventIds = append(p.EventIds, r.eventID)
 		p.EventTypes = append(p.EventTypes, r.eventType)
 		p.EventPayloads = append(p.EventPayloads, r.eventPayload)
@@ -230,11 +230,4 @@ func (s *Store) writeSettles(ctx context.Context, rows []settleRow) (map[string]
 		won[id] = struct{}{}
 	}
 	return won, nil
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -157,9 +157,4 @@ func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause 
 // errorMax bounds what is stored of a reason, in bytes.
 const errorMax = 1000
 
-func bounded(s string) string {
-	if len(s) > errorMax {
-		s = s[:errorMax]
-	}
-	return clean(s)
-}
+func bounded(s string) string { return db.Clean(s, errorMax) }

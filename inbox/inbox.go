@@ -103,7 +103,7 @@ type Filter struct {
 func (i *Inbox) List(ctx context.Context, f Filter) ([]Info, error) {
 	var rows []db.InboxListRow
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		rows, err = i.queries.InboxList(ctx, i.cfg.Pool, db.InboxListParams{Since: f.Since, Type: orNil(f.Type), Unprocessed: f.Unprocessed, Most: int32(f.Most)}) //nolint:gosec // bounded by the caller
+		rows, err = i.queries.InboxList(ctx, i.cfg.Pool, db.InboxListParams{Since: f.Since, Type: db.OrNil(f.Type), Unprocessed: f.Unprocessed, Most: int32(f.Most)}) //nolint:gosec // bounded by the caller
 		return err
 	})
 	if err != nil {
@@ -112,8 +112,8 @@ func (i *Inbox) List(ctx context.Context, f Filter) ([]Info, error) {
 	list := make([]Info, 0, len(rows))
 	for _, r := range rows {
 		list = append(list, Info{
-			Event: Event{ID: r.ID, Type: r.Type, ObjectID: r.ObjectID}, ReceivedAt: r.ReceivedAt, ProcessedAt: r.ProcessedAt, Result: orEmpty(r.Result),
-			Attempts: int(r.Attempts), NextRunAt: r.NextRunAt, LastError: orEmpty(r.LastError), ParkedAt: r.ParkedAt,
+			Event: Event{ID: r.ID, Type: r.Type, ObjectID: r.ObjectID}, ReceivedAt: r.ReceivedAt, ProcessedAt: r.ProcessedAt, Result: db.OrEmpty(r.Result),
+			Attempts: int(r.Attempts), NextRunAt: r.NextRunAt, LastError: db.OrEmpty(r.LastError), ParkedAt: r.ParkedAt,
 		})
 	}
 	return list, nil
@@ -131,8 +131,8 @@ func (i *Inbox) Get(ctx context.Context, id string) (Info, error) {
 	}
 	return Info{
 		Event:      Event{ID: r.ID, Type: r.Type, ObjectID: r.ObjectID, Livemode: r.Livemode, Payload: r.Payload},
-		ReceivedAt: r.ReceivedAt, ProcessedAt: r.ProcessedAt, Result: orEmpty(r.Result), Attempts: int(r.Attempts), NextRunAt: r.NextRunAt,
-		LastError: orEmpty(r.LastError), ParkedAt: r.ParkedAt,
+		ReceivedAt: r.ReceivedAt, ProcessedAt: r.ProcessedAt, Result: db.OrEmpty(r.Result), Attempts: int(r.Attempts), NextRunAt: r.NextRunAt,
+		LastError: db.OrEmpty(r.LastError), ParkedAt: r.ParkedAt,
 	}, err
 }
 
@@ -141,22 +141,8 @@ func (i *Inbox) Get(ctx context.Context, id string) (Info, error) {
 func (i *Inbox) Replay(ctx context.Context, id string, since time.Time, typ string) (int, error) {
 	var n int64
 	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
-		n, err = i.queries.InboxReplay(ctx, i.cfg.Pool, db.InboxReplayParams{ID: orNil(id), Since: since, Type: orNil(typ)})
+		n, err = i.queries.InboxReplay(ctx, i.cfg.Pool, db.InboxReplayParams{ID: db.OrNil(id), Since: since, Type: db.OrNil(typ)})
 		return err
 	})
 	return int(n), err
-}
-
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -81,7 +81,7 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 	var came string
 	err := i.apply(ctx, e, func(ctx context.Context, tx db.DBTX, result string) (bool, error) {
 		came = result
-		n, err := i.queries.InboxDone(ctx, tx, db.InboxDoneParams{Result: bounded(result), ID: row.ID, Attempts: row.Attempts})
+		n, err := i.queries.InboxDone(ctx, tx, db.InboxDoneParams{Result: db.Clean(result, errorMax), ID: row.ID, Attempts: row.Attempts})
 		return n == 1, err
 	})
 	if err == nil {
@@ -91,7 +91,7 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 		return
 	}
 	log := i.cfg.Log.With("event_id", row.ID, "type", row.Type, "attempt", row.Attempts)
-	reason := bounded(err.Error())
+	reason := db.Clean(err.Error(), errorMax)
 	if row.Attempts >= attemptsMax {
 		if err := db.Retry(ctx, func(ctx context.Context) error {
 			_, err := i.queries.InboxPark(ctx, i.cfg.Pool, db.InboxParkParams{LastError: reason, ID: row.ID, Attempts: row.Attempts})
@@ -132,11 +132,4 @@ func pauseAfter(attempts int) time.Duration {
 		p = min(pauseFirst<<max(attempts-1, 0), pauseMax)
 	}
 	return p/2 + rand.N(p/2+1)
-}
-
-func bounded(s string) string {
-	if len(s) > errorMax {
-		s = s[:errorMax]
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -55,7 +55,7 @@ func (r *Relay) deliver(ctx context.Context, e db.DeliveryDueEndpointsRow, row d
 	t := tried{claim: row, endpoint: e, answer: answer, delivered: err == nil && answer.Status >= 200 && answer.Status < 300}
 	switch {
 	case err != nil:
-		t.reason = clean(err.Error(), errorMax)
+		t.reason = db.Clean(err.Error(), errorMax)
 	case !t.delivered:
 		t.reason = fmt.Sprintf("it answered %d %s", answer.Status, http.StatusText(answer.Status))
 	}

@@ -54,7 +54,7 @@ type Endpoint struct {
 func endpointFrom(e db.WebhookEndpoint, secret string) Endpoint {
 	return Endpoint{
 		ID: e.ID, URL: e.Url, EnabledEvents: e.EnabledEvents, Description: e.Description, Secret: secret, Created: e.CreatedAt,
-		DisabledAt: e.DisabledAt, DisabledReason: orEmpty(e.DisabledReason),
+		DisabledAt: e.DisabledAt, DisabledReason: db.OrEmpty(e.DisabledReason),
 	}
 }
 

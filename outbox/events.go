@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 		if err != nil {
 			return Page{}, err
 		}
-		rows, err = s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: before, Type: orNil(f.Type), Most: most})
+		rows, err = s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: before, Type: db.OrNil(f.Type), Most: most})
 		if err != nil {
 			return Page{}, err
 		}
@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 				return Page{}, err
 			}
 		}
-		rows, err = s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: after, Type: orNil(f.Type), Most: most})
+		rows, err = s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: after, Type: db.OrNil(f.Type), Most: most})
 		if err != nil {
 			return Page{}, err
 		}
@@ -144,7 +144,7 @@ func (s *Store) Newest(ctx context.Context, sel Selection) ([]Summary, error) {
 	}
 	rows, err := ask(ctx, func(ctx context.Context) ([]db.EventNewestRow, error) {
 		return s.queries.EventNewest(ctx, s.pool, db.EventNewestParams{
-			Since: sel.Since, Type: orNil(sel.Type), AccountID: orNil(sel.AccountID), Undelivered: sel.Undelivered, Most: int32(sel.Most), //nolint:gosec // bounded by the caller
+			Since: sel.Since, Type: db.OrNil(sel.Type), AccountID: db.OrNil(sel.AccountID), Undelivered: sel.Undelivered, Most: int32(sel.Most), //nolint:gosec // bounded by the caller
 		})
 	})
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Store) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
 	for _, r := range rows {
 		d := Delivery{
 			EndpointID: r.EndpointID, URL: r.Url, Disabled: r.DisabledAt != nil, State: r.Delivery.State, Attempts: int(r.Delivery.Attempts),
-			NextRunAt: r.Delivery.NextRunAt, LastAt: r.Delivery.LastAttemptAt, LastBody: r.Delivery.LastBody, LastError: orEmpty(r.Delivery.LastError),
+			NextRunAt: r.Delivery.NextRunAt, LastAt: r.Delivery.LastAttemptAt, LastBody: r.Delivery.LastBody, LastError: db.OrEmpty(r.Delivery.LastError),
 			FinishedAt: r.Delivery.FinishedAt,
 		}
 		if r.Delivery.LastStatus != nil {

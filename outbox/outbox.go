@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"paidonce/db"
@@ -78,28 +77,6 @@ func fromRow(r db.Outbox) Event {
 		e.Position = *r.Position
 	}
 	return e
-}
-
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// clean makes text from outside fit for a text column and a log line: at most so many bytes, valid, without NUL.
-func clean(s string, most int) string {
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Gauges is how far delivery is behind.

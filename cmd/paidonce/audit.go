@@ -26,25 +26,18 @@ only, in bounded memory. --adopt also writes in what it finds unsettled here, ch
 Exit codes: 0 all agree, 1 could not run, 2 wrong usage, 3 something differs.`,
 		Example: "  paidonce audit --since 48h\n  paidonce audit --since 2026-01-31 --json\n  paidonce audit --since 72h --adopt     # after a restore",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(needDatabase | needProvider)
-			if err != nil {
-				return err
-			}
-			a, err := newApp(cmd.Context(), cfg, cfg.logger())
-			if err != nil {
-				return err
-			}
-			defer a.close()
-			now, err := a.engine.Now(cmd.Context())
-			if err != nil {
-				return err
-			}
-			from, err := parseSince(since, now)
-			if err != nil {
-				return usageError{err}
-			}
-			r := auditReport{out: cmd.OutOrStdout(), json: asJSON, app: a, adopt: adopt}
-			return r.run(cmd.Context(), from, now)
+			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+				now, err := a.engine.Now(ctx)
+				if err != nil {
+					return err
+				}
+				from, err := parseSince(since, now)
+				if err != nil {
+					return usageError{err}
+				}
+				r := auditReport{out: cmd.OutOrStdout(), json: asJSON, app: a, adopt: adopt}
+				return r.run(ctx, from, now)
+			})
 		},
 	}
 	c.Flags().StringVar(&since, "since", "", "from when on: 48h, 2026-01-31, or 2026-01-31T12:00:00Z (required)")

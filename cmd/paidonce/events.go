@@ -82,7 +82,7 @@ func newEventsListCommand() *cobra.Command {
 			if limit < 1 || limit > opsListMax {
 				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
 			}
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				now, err := a.engine.Now(ctx)
 				if err != nil {
 					return err
@@ -134,7 +134,7 @@ func newEventsShowCommand() *cobra.Command {
 		Example: "  paidonce events show evt_01J…",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				e, err := a.events.Find(ctx, args[0])
 				if err != nil {
 					return err
@@ -190,7 +190,7 @@ func newEventsResendCommand() *cobra.Command {
 		Example: "  paidonce events resend evt_01J…\n  paidonce events resend evt_01J… --endpoint hook",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				e, err := a.events.Find(ctx, args[0])
 				if err != nil {
 					return err

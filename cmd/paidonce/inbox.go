@@ -25,7 +25,7 @@ makes stored events due again: effects that took place are not repeated.`,
 }
 
 func withInbox(cmd *cobra.Command, use func(context.Context, *inbox.Inbox, time.Time) error) error {
-	return withOperations(cmd, func(ctx context.Context, a *app) error {
+	return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 		now, err := a.engine.Now(ctx)
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func newOpsListCommand() *cobra.Command {
 			if all {
 				states = append(states, idemkeys.StateWaiting, idemkeys.StateRunning)
 			}
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				list, err := a.engine.List(ctx, states, limit)
 				if err != nil {
 					return err
@@ -122,7 +122,7 @@ func newOpsShowCommand() *cobra.Command {
 		Example: "  paidonce ops show op_01J…\n  paidonce ops show ch_01J… --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				id, err := operationID(ctx, a, args[0])
 				if err != nil {
 					return err
@@ -244,7 +244,7 @@ func newOpsRetryCommand() *cobra.Command {
 			if strings.TrimSpace(reason) == "" {
 				return usageError{errors.New("--reason is required: it is kept in the operation's log")}
 			}
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				id, err := operationID(ctx, a, args[0])
 				if err != nil {
 					return err
@@ -280,25 +280,18 @@ tags, amount, currency and mode. --as failed is refused while the provider has a
 			case strings.TrimSpace(reason) == "":
 				return usageError{errors.New("--reason is required: it is kept in the operation's log")}
 			}
-			cfg, err := loadConfig(needDatabase | needProvider)
-			if err != nil {
-				return err
-			}
-			a, err := newApp(cmd.Context(), cfg, cfg.logger())
-			if err != nil {
-				return err
-			}
-			defer a.close()
-			id, err := operationID(cmd.Context(), a, args[0])
-			if err != nil {
-				return err
-			}
-			answer, err := a.engine.Resolve(cmd.Context(), id, idemkeys.Resolution{Succeeded: as == "succeeded", ProviderID: providerID, Reason: reason, By: whoAmI()})
-			if err != nil {
-				return fmt.Errorf("not resolved: %w", err)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id, answer.Code, answer.Body)
-			return nil
+			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+				id, err := operationID(ctx, a, args[0])
+				if err != nil {
+					return err
+				}
+				answer, err := a.engine.Resolve(ctx, id, idemkeys.Resolution{Succeeded: as == "succeeded", ProviderID: providerID, Reason: reason, By: whoAmI()})
+				if err != nil {
+					return fmt.Errorf("not resolved: %w", err)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id, answer.Code, answer.Body)
+				return nil
+			})
 		},
 	}
 	c.Flags().StringVar(&as, "as", "", "succeeded or failed (required)")

@@ -26,19 +26,12 @@ time. Exit codes: 0 pass done, 1 could not run, 2 wrong usage, 3 pass done and o
 			if limit < 1 {
 				return usageError{fmt.Errorf("--limit must be at least 1")}
 			}
-			cfg, err := loadConfig(needDatabase | needProvider)
-			if err != nil {
-				return err
-			}
-			a, err := newApp(cmd.Context(), cfg, cfg.logger())
-			if err != nil {
-				return err
-			}
-			defer a.close()
-			if dryRun {
-				return listDue(cmd, a.engine, limit, asJSON)
-			}
-			return reconcile(cmd, a, limit, asJSON)
+			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+				if dryRun {
+					return listDue(cmd, a.engine, limit, asJSON)
+				}
+				return reconcile(cmd, a, limit, asJSON)
+			})
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", recovery.LimitDefault, "drive at most this many operations")

@@ -29,7 +29,7 @@ work; each delivery is made by one of them. On SIGTERM or SIGINT what is being s
 			if asJSON && !once {
 				return usageError{fmt.Errorf("--json goes with --once")}
 			}
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				if err := a.openStreams(); err != nil {
 					return err
 				}

@@ -19,7 +19,7 @@ func newSweepCommand() *cobra.Command {
 charges, events and the logs of operations stay. Any number of sweeps may run at once.`,
 		Example: "  17 * * * *  paidonce sweep          # in a crontab\n  paidonce sweep --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withOperations(cmd, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				n, err := recovery.Sweep(ctx, a.engine, a.log)
 				if asJSON {
 					if err := writeJSON(cmd.OutOrStdout(), map[string]int{"swept": n}); err != nil {
@@ -39,9 +39,9 @@ charges, events and the logs of operations stay. Any number of sweeps may run at
 	return c
 }
 
-// withOperations runs use with everything that works on operations.
-func withOperations(cmd *cobra.Command, use func(context.Context, *app) error) error {
-	cfg, err := loadConfig(needDatabase)
+// withOperations runs use with everything that works on operations, given what needs says.
+func withOperations(cmd *cobra.Command, needs need, use func(context.Context, *app) error) error {
+	cfg, err := loadConfig(needs)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package idemkeys
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -156,7 +157,7 @@ func TestJudge(t *testing.T) {
 // The pauses grow, are spread, and are bounded.
 func TestPauseAfter(t *testing.T) {
 	t.Parallel()
-	if p := pauseAfter(0); p != 0 {
+	if p := pauseAfter(0, "k"); p != 0 {
 		t.Errorf("the reconciler waits %v for what only clients have tried", p)
 	}
 	for passes := 1; passes < 500; passes++ {
@@ -164,7 +165,7 @@ func TestPauseAfter(t *testing.T) {
 		if passes < 10 {
 			whole = min(pauseFirst<<(passes-1), pauseMax)
 		}
-		if p := pauseAfter(passes); p < whole/2 || p > whole+1 {
+		if p := pauseAfter(passes, fmt.Sprint("k", passes%7)); p < whole/2 || p > whole+1 {
 			t.Errorf("after %d passes: %v, outside %v to %v", passes, p, whole/2, whole)
 		}
 	}

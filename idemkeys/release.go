@@ -3,7 +3,8 @@ package idemkeys
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	"paidonce/db"
@@ -18,9 +19,9 @@ const (
 	missPauses = 4
 )
 
-// pauseAfter is how long an operation rests before the reconciler drives it, the next time; half of it is random, so that what failed together does not
+// pauseAfter is how long an operation rests before the reconciler drives it, the next time; half of it is spread by the key, so that what failed together does not
 // come back together. passes counts the reconciler's attempts alone: what clients tried in vain is due at once, and an impatient one makes nobody wait.
-func pauseAfter(passes int) time.Duration {
+func pauseAfter(passes int, key string) time.Duration {
 	if passes == 0 {
 		return 0
 	}
@@ -28,7 +29,9 @@ func pauseAfter(passes int) time.Duration {
 	if passes < 10 {
 		p = min(pauseFirst<<(passes-1), pauseMax)
 	}
-	return p/2 + rand.N(p/2+1)
+	spread := fnv.New64a()
+	_, _ = fmt.Fprint(spread, passes, key)
+	return p/2 + time.Duration(spread.Sum64()%uint64(p/2+1))
 }
 
 // pause is how long an operation rests after a run without an outcome.
@@ -36,7 +39,7 @@ func (e *Engine) pause(op Operation, u Unresolved) time.Duration {
 	if u.Missed { // looking more often proves nothing sooner
 		return max(e.cfg.LookupSpan/missPauses, u.RetryAfter)
 	}
-	return max(pauseAfter(op.Passes), u.RetryAfter)
+	return max(pauseAfter(op.Passes, op.Key), u.RetryAfter)
 }
 
 // unresolved ends a run without an outcome: the point stays, the lease goes back, and the next driver resumes there.

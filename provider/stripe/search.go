@@ -51,6 +51,9 @@ func (q *searches[F, T]) find(ctx context.Context, l provider.Lookup) ([]T, erro
 	if untagged(l.Tags) {
 		return nil, noTags()
 	}
+	if ctx.Err() != nil { // else a walk that is quick enough would answer somebody who has no time left
+		return nil, &provider.Error{Kind: provider.Unknown, Message: "the look-up had no time"}
+	}
 	s := &search[T]{Lookup: l, done: make(chan struct{})}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, s)

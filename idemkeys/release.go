@@ -31,7 +31,7 @@ func pauseAfter(passes int, key string) time.Duration {
 	}
 	spread := fnv.New64a()
 	_, _ = fmt.Fprint(spread, passes, key)
-	return p/2 + time.Duration(spread.Sum64()%uint64(p/2+1))
+	return p/2 + time.Duration(spread.Sum64()%uint64(p/2+1)) //nolint:gosec // below p, which is five minutes at most
 }
 
 // pause is how long an operation rests after a run without an outcome.

@@ -11,7 +11,7 @@ import (
 // cell is one thing that is measured.
 type cell struct {
 	System  System        `json:"system"`
-	Kind    string        `json:"kind"` // charges, replay, storm, calm (what the storm is compared with), inflight, and those of sweep.go
+	Kind    string        `json:"kind"` // charges, replay, storm, calm (what the storm is compared with), inflight, and those of sweep.go and backlog.go
 	Clients int           `json:"clients"`
 	Delay   time.Duration `json:"delay_ns"`
 	Round   int           `json:"round"`

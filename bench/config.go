@@ -36,6 +36,7 @@ type config struct {
 	StormEvery  time.Duration
 	InFlight    int
 	Sweep       int // expired keys
+	Backlog     int // stuck operations, and events that wait
 	JSON        string
 	Binary      string // a paidonce that is built already
 	Dir         string
@@ -59,6 +60,7 @@ func parseConfig(args []string) (config, error) {
 	fs.DurationVar(&c.StormEvery, "storm-every", 250*time.Millisecond, "how often each client of the storm asks again, whatever Retry-After says")
 	fs.IntVar(&c.InFlight, "inflight", 0, "also hold so many charges in flight at a provider that takes 5 s")
 	fs.IntVar(&c.Sweep, "sweep", 0, "also measure charges with so many finished keys in the table, and while 'paidonce sweep' deletes them")
+	fs.IntVar(&c.Backlog, "backlog", 0, "also measure how fast so many stuck operations are reconciled, and so many events delivered")
 	short := fs.Bool("short", false, "a smoke run of a few seconds: one round, few cells")
 	fs.StringVar(&c.JSON, "json", "", "write all figures to this file")
 	fs.StringVar(&c.Binary, "paidonce", "", "a built paidonce; without it, ./cmd/paidonce is built")
@@ -108,10 +110,10 @@ func (c *config) finish(systems, clients, slow string) error {
 		return usageError{fmt.Errorf("--slow-clients: %w", err)}
 	}
 	switch {
-	case c.Rounds < 1, c.Measure <= 0, c.Warmup < 0, c.Pool < 1, c.Preload < 0, c.InFlight < 0, c.Sweep < 0, c.StormEvery <= 0:
+	case c.Rounds < 1, c.Measure <= 0, c.Warmup < 0, c.Pool < 1, c.Preload < 0, c.InFlight < 0, c.Sweep < 0, c.Backlog < 0, c.StormEvery <= 0:
 		return usageError{fmt.Errorf("a number is too small: see --help")}
-	case (c.Replay || c.InFlight > 0 || c.Sweep > 0) && !c.has(Product):
-		return usageError{fmt.Errorf("--replay, --inflight and --sweep measure P, which --systems leaves out")}
+	case (c.Replay || c.InFlight > 0 || c.Sweep > 0 || c.Backlog > 0) && !c.has(Product):
+		return usageError{fmt.Errorf("--replay, --inflight, --sweep and --backlog measure P, which --systems leaves out")}
 	}
 	if c.Binary != "" {
 		if _, err := os.Stat(c.Binary); err != nil {

@@ -18,7 +18,7 @@ const (
 // with 409 and the other half with a replay. It stays below the product's time limit for a provider call.
 func stormHold(c config) time.Duration { return min(c.Warmup+c.Measure/2, 15*time.Second) }
 
-// extras measures, of the product only, what --replay, --inflight and --sweep ask for.
+// extras measures, of the product only, what --replay, --inflight, --sweep and --backlog ask for.
 func (b *bench) extras(ctx context.Context, round int) error {
 	var cells []cell
 	if b.cfg.Replay {
@@ -33,6 +33,12 @@ func (b *bench) extras(ctx context.Context, round int) error {
 	if b.cfg.Sweep > 0 {
 		for _, kind := range rotated([]string{"empty", "full", "sweep"}, round) {
 			cells = append(cells, sweepCell(kind, round))
+		}
+	}
+	if b.cfg.Backlog > 0 {
+		cells = append(cells, backlogCell("reconcile", round))
+		for _, kind := range rotated([]string{"relay", "posts"}, round) {
+			cells = append(cells, backlogCell(kind, round))
 		}
 	}
 	for _, c := range cells {

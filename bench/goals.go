@@ -36,7 +36,7 @@ func (r *report) goals() []goal {
 			cell{System: Product, Kind: "calm", Clients: calmClients}),
 		r.pairGoal("3: charges/s of 32 clients in a retry storm to those without", 0.9, cell{System: Product, Kind: "storm", Clients: calmClients},
 			cell{System: Product, Kind: "calm", Clients: calmClients}))
-	return append(g, r.sweepGoals()...)
+	return append(append(g, r.sweepGoals()...), r.backlogGoals()...)
 }
 
 func (r *report) ratioGoal(number, name, of string, clients int, delay time.Duration, limit float64, atLeast bool) goal {

@@ -25,6 +25,7 @@ Usage:
   go run ./bench stub [flags]   the loopback provider alone
   go run ./bench bare [flags]   the bare server alone
   go run ./bench drive [flags]  the load driver alone
+  go run ./bench post [flags]   posts of events alone
 
 Examples:
   go run ./bench                                  everything the first two goals need, about ten minutes
@@ -33,6 +34,7 @@ Examples:
   go run ./bench --clients 32 --slow-clients ''   one cell of each system
   go run ./bench --replay --inflight 5000         and the replays, the retry storm, 5,000 charges in flight
   go run ./bench --clients '' --slow-clients '' --sweep 1000000   charges beside a sweep of a million keys
+  go run ./bench --clients '' --slow-clients '' --backlog 20000   stuck operations and waiting events
   go run ./bench --json out.json                  all figures, of each round too
 
 Exit status: 0 also when goals are missed; 1 when something went wrong: a wrong status, a charge too many or too few.
@@ -72,6 +74,8 @@ func dispatch(ctx context.Context, args []string) error {
 			return bareMain(ctx, args[1:])
 		case "drive":
 			return driveMain(ctx, args[1:])
+		case "post":
+			return postMain(ctx, args[1:])
 		}
 	}
 	cfg, err := parseConfig(args)

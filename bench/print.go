@@ -24,12 +24,13 @@ func (r *report) print(w io.Writer) {
 		r.printCells(w, func(x result) bool { return x.Kind == "charges" && x.Delay == d })
 		r.printRatios(w, d)
 	}
-	other := func(x result) bool { return x.Kind != "charges" && !x.sweeps() }
+	other := func(x result) bool { return x.Kind != "charges" && !x.sweeps() && !x.backlogs() }
 	if slices.ContainsFunc(r.Medians, other) {
 		put(w, "\nReplays; charges with and without a retry storm; charges in flight (a request is a replay or a charge)\n")
 		r.printCells(w, other)
 	}
 	r.printSweep(w)
+	r.printBacklog(w)
 	r.printGoals(w)
 	for _, f := range r.Faults {
 		put(w, "WENT WRONG: %s\n", f)

@@ -199,6 +199,9 @@ func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
 	if c.sweeps() {
 		limit += time.Duration(b.cfg.Sweep) * time.Millisecond
 	}
+	if c.backlogs() {
+		limit += time.Duration(b.cfg.Backlog) * 10 * time.Millisecond
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	b.cells++
@@ -212,6 +215,9 @@ func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
 		return result{}, err
 	}
 	defer b.pg.drop(name) //nolint:contextcheck // also when ctx has ended
+	if c.backlogs() {
+		return b.runBacklog(ctx, c, name, url)
+	}
 	if c.System == Floor {
 		return b.runFloor(ctx, c, name)
 	}

@@ -27,6 +27,9 @@ var stripeCharge string
 // delayMark in a charge's description makes the provider take that long for it: "delay=5s".
 const delayMark = "delay="
 
+// hookPath is where the stub takes events, as a receiver of webhooks that answers at once.
+const hookPath = "/hook"
+
 // stub is the loopback provider. It stores nothing but which idempotency keys it saw; the charge's id is made of the key,
 // so a repeated key gets the same charge, as Stripe's replay would. It speaks HTTP on bare connections, because an ordinary
 // server would take a share of the two cores that is no part of what is measured.
@@ -35,9 +38,11 @@ type stub struct {
 	posts    atomic.Int64
 	inFlight atomic.Int64
 	most     atomic.Int64 // the largest inFlight
+	hooks    atomic.Int64
 
 	mu   sync.Mutex
 	keys map[uint64]struct{}
+	ids  map[string]struct{} // of events
 }
 
 // stubStats is what GET /bench/stats answers.
@@ -45,6 +50,8 @@ type stubStats struct {
 	Posts        int64 `json:"posts"`
 	Keys         int64 `json:"keys"`
 	MostInFlight int64 `json:"most_in_flight"`
+	Hooks        int64 `json:"hooks"`  // deliveries of events
+	Events       int64 `json:"events"` // different ones
 }
 
 func stubMain(ctx context.Context, args []string) error {
@@ -59,7 +66,7 @@ func stubMain(ctx context.Context, args []string) error {
 		return err
 	}
 	announce(l)
-	s := &stub{delay: *delay, keys: map[uint64]struct{}{}}
+	s := &stub{delay: *delay, keys: map[uint64]struct{}{}, ids: map[string]struct{}{}}
 	go func() {
 		<-untilOrphaned(ctx)
 		_ = l.Close()
@@ -106,11 +113,17 @@ func (s *stub) answer(req *http.Request, body string) (status, answer string) {
 		return s.charge(req.Header.Get("Idempotency-Key"), body)
 	case req.Method == http.MethodGet && path == "/v1/charges":
 		return "200 OK", `{"object":"list","data":[],"has_more":false,"url":"/v1/charges"}`
+	case path == hookPath:
+		s.hooks.Add(1)
+		s.mu.Lock()
+		s.ids[req.Header.Get("Webhook-Id")] = struct{}{}
+		s.mu.Unlock()
+		return "200 OK", "{}"
 	case path == "/bench/stats":
 		s.mu.Lock()
-		keys := len(s.keys)
+		keys, events := len(s.keys), len(s.ids)
 		s.mu.Unlock()
-		return "200 OK", string(mustJSON(stubStats{s.posts.Load(), int64(keys), s.most.Load()}))
+		return "200 OK", string(mustJSON(stubStats{s.posts.Load(), int64(keys), s.most.Load(), s.hooks.Load(), int64(events)}))
 	}
 	return "404 Not Found", `{"error":{"type":"invalid_request_error","message":"the stub knows no such route"}}`
 }

@@ -14,7 +14,7 @@ import (
 
 // Events is what the edge asks of events and of the endpoints that they are delivered to; *outbox.Store is the one in production.
 type Events interface {
-	// List returns a page of events, the oldest first. Errors: [outbox.ErrNotFound] for an unknown cursor, [*outbox.ParamError], or the database's.
+	// List returns a page of events. Errors: [outbox.ErrNotFound] for an unknown cursor, [*outbox.ParamError], or the database's.
 	List(ctx context.Context, accountID string, f outbox.Filter) (outbox.Page, error)
 	// Get returns an event. Errors: [outbox.ErrNotFound], or the database's.
 	Get(ctx context.Context, accountID, id string) (outbox.Event, error)
@@ -35,6 +35,7 @@ type Events interface {
 // eventListShape is the query of listEvents.
 var eventListShape = shape{
 	{name: "limit", kind: integer},
+	{name: "order", kind: text},
 	{name: "starting_after", kind: text},
 	{name: "type", kind: text},
 }
@@ -51,13 +52,22 @@ func fromEvents(err error, what string) *apiError {
 	return faultUnavailable.because(err)
 }
 
-// ListEvents shows a page of events, the oldest first. The bytes of each are those that are delivered.
+// ListEvents shows a page of events, the oldest first unless asked otherwise. The bytes of each are those that are delivered.
 func (s *Server) ListEvents(c echo.Context, params ListEventsParams) error {
 	var f outbox.Filter
 	var e *apiError
-	if f.Limit, e = pageBounds(params.Limit, queryText{"starting_after", params.StartingAfter, &f.StartingAfter}, queryText{to: &f.EndingBefore},
+	if f.Limit, e = pageBounds(params.Limit, queryText{"starting_after", params.StartingAfter, &f.StartingAfter}, queryText{to: new(string)},
 		queryText{"type", (*string)(params.Type), &f.Type}); e != nil {
 		return e
+	}
+	if params.Order != nil {
+		switch *params.Order {
+		case Asc:
+		case Desc:
+			f.NewestFirst = true
+		default:
+			return invalidParameter("order", "order must be asc or desc.")
+		}
 	}
 	ctx, cancel := detached(c)
 	defer cancel()

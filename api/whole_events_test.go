@@ -376,7 +376,21 @@ func TestEventFilters(t *testing.T) {
 			}
 		}
 	}
+	backwards := slices.Clone(all)
+	slices.Reverse(backwards)
+	for query, want := range map[string][]string{"order=desc&limit=2": backwards[:2], "order=desc&limit=1&starting_after=" + all[2]: all[1:2], "order=asc&limit=1": all[:1]} {
+		var page struct{ Data []struct{ ID string } }
+		s.Get("/v1/events?" + query).JSON(&page)
+		var got []string
+		for _, e := range page.Data {
+			got = append(got, e.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
 	for _, tc := range []struct{ query, code, param string }{
+		{"order=up", "parameter_invalid", "order"}, {"order=", "parameter_invalid_empty", "order"}, {"order=DESC", "parameter_invalid", "order"},
 		{"type=charge.exploded", "parameter_invalid", "type"}, {"type=*", "parameter_invalid", "type"}, {"type=", "parameter_invalid_empty", "type"},
 		{"limit=0", "parameter_invalid_integer", "limit"}, {"limit=101", "parameter_invalid_integer", "limit"}, {"limit=x", "parameter_invalid_integer", "limit"},
 		{"starting_after=evt_x", "resource_missing", "starting_after"}, {"starting_after=" + strings.Repeat("e", 256), "parameter_invalid", "starting_after"},

@@ -674,7 +674,7 @@ type EventListBeforeParams struct {
 	Most      int32
 }
 
-// The page just before a cursor, last first; the caller turns it round.
+// A page backwards, from the end or from just before a cursor.
 func (q *Queries) EventListBefore(ctx context.Context, db DBTX, arg EventListBeforeParams) ([]Outbox, error) {
 	rows, err := db.Query(ctx, eventListBefore,
 		arg.AccountID,

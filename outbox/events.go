@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -14,12 +15,12 @@ import (
 // Filter selects events of an account.
 type Filter struct {
 	Type          string // "": all
-	StartingAfter string // an event's id: the page begins after it
-	EndingBefore  string // an event's id: the page ends before it
+	StartingAfter string // an event's id: the page begins with the one that follows it in the order of reading
+	NewestFirst   bool   // backwards; what comes later is seen by reading forwards only
 	Limit         int    // 1-100
 }
 
-// Page is a page of events in the order in which they became visible, the oldest first. HasMore: there are more in the direction of reading.
+// Page is a page of events in the order of reading: that in which they became visible, or backwards. HasMore: there are more in that direction.
 type Page struct {
 	Events  []Event
 	HasMore bool
@@ -31,42 +32,32 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 	if f.Type != "" && !slices.Contains(Types, f.Type) {
 		return Page{}, invalid("type", "parameter_invalid", "there are no events of this type.")
 	}
-	if f.StartingAfter != "" && f.EndingBefore != "" {
-		return Page{}, invalid("ending_before", "parameter_invalid", "starting_after and ending_before exclude each other.")
-	}
 	if err := s.numberForReader(ctx); err != nil {
 		return Page{}, err
 	}
-	var rows []db.Outbox
+	cursor := int64(0)
+	if f.NewestFirst {
+		cursor = math.MaxInt64
+	}
 	var err error
+	if f.StartingAfter != "" {
+		if cursor, err = s.place(ctx, accountID, f.StartingAfter); err != nil {
+			return Page{}, err
+		}
+	}
+	var rows []db.Outbox
 	most := int32(f.Limit) + 1 //nolint:gosec // at most 100; one more tells whether there is more
-	if f.EndingBefore != "" {
-		before, err := s.place(ctx, accountID, f.EndingBefore)
-		if err != nil {
-			return Page{}, err
-		}
-		rows, err = s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: before, Type: db.OrNil(f.Type), Most: most})
-		if err != nil {
-			return Page{}, err
-		}
+	if f.NewestFirst {
+		rows, err = s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: cursor, Type: db.OrNil(f.Type), Most: most})
 	} else {
-		after := int64(0)
-		if f.StartingAfter != "" {
-			if after, err = s.place(ctx, accountID, f.StartingAfter); err != nil {
-				return Page{}, err
-			}
-		}
-		rows, err = s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: after, Type: db.OrNil(f.Type), Most: most})
-		if err != nil {
-			return Page{}, err
-		}
+		rows, err = s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: cursor, Type: db.OrNil(f.Type), Most: most})
+	}
+	if err != nil {
+		return Page{}, err
 	}
 	page := Page{Events: make([]Event, 0, len(rows)), HasMore: len(rows) > f.Limit}
 	for _, row := range rows[:min(len(rows), f.Limit)] {
 		page.Events = append(page.Events, fromRow(row))
-	}
-	if f.EndingBefore != "" {
-		slices.Reverse(page.Events)
 	}
 	return page, nil
 }

@@ -179,11 +179,23 @@ func TestPagesAndFilters(t *testing.T) {
 	if got := ids(w.store.List(ctx, account, outbox.Filter{Type: "charge.failed", Limit: 10})); !slices.Equal(got, failed) {
 		t.Errorf("failed: %v, want %v", got, failed)
 	}
-	page, err := w.store.List(ctx, account, outbox.Filter{EndingBefore: all[5], Limit: 3})
-	if got := ids(page, err); !slices.Equal(got, all[2:5]) || !page.HasMore {
-		t.Errorf("before %s: %v, has more: %t", all[5], got, page.HasMore)
+	backwards := slices.Clone(all)
+	slices.Reverse(backwards)
+	for _, c := range []struct {
+		after string
+		want  []string
+		more  bool
+	}{{"", backwards[:3], true}, {backwards[2], backwards[3:6], true}, {all[1], all[:1], false}, {all[0], nil, false}} {
+		page, err := w.store.List(ctx, account, outbox.Filter{NewestFirst: true, StartingAfter: c.after, Limit: 3})
+		if got := ids(page, err); !slices.Equal(got, c.want) || page.HasMore != c.more {
+			t.Errorf("backwards from %q: %v, has more: %t, want %v, %t", c.after, got, page.HasMore, c.want, c.more)
+		}
 	}
-	for _, f := range []outbox.Filter{{StartingAfter: "evt_other", Limit: 1}, {EndingBefore: "evt_nowhere", Limit: 1}} {
+	last := failed[len(failed)-1:]
+	if got := ids(w.store.List(ctx, account, outbox.Filter{NewestFirst: true, Type: "charge.failed", Limit: 1})); !slices.Equal(got, last) {
+		t.Errorf("the newest failed: %v, want %v", got, last)
+	}
+	for _, f := range []outbox.Filter{{StartingAfter: "evt_other", Limit: 1}, {NewestFirst: true, StartingAfter: "evt_nowhere", Limit: 1}} {
 		if _, err := w.store.List(ctx, account, f); !errors.Is(err, outbox.ErrNotFound) {
 			t.Errorf("%+v: %v", f, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -208,6 +209,7 @@ type apiCall struct {
 	form         url.Values
 	key          string
 	wait         time.Duration // how long it may be retried
+	missing      string        // what to do when what it names is not there; empty: look among the charges
 }
 
 // do sends it until there is an answer, or its time is up. Errors say what to do next.
@@ -217,11 +219,13 @@ func (c apiCall) do(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	for deadline := time.Now().Add(c.wait); ; {
-		answer, again, err := c.attempt(ctx, base, apiKey)
-		if err == nil || !again {
+		answer, err := c.attempt(ctx, base, apiKey)
+		var again tryAgain
+		if !errors.As(err, &again) {
 			return answer, err
 		}
-		const pause = time.Second
+		const shortestPause = time.Second // somebody waits for it
+		pause := max(again.after, shortestPause)
 		if ctx.Err() != nil || time.Now().Add(pause).After(deadline) {
 			if c.key != "" {
 				err = fmt.Errorf("%w; it may have gone through: repeat the command with --key %s", err, c.key)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,11 +36,19 @@ func apiTarget() (base, key string, err error) {
 	return strings.TrimSuffix(base, "/"), key, nil
 }
 
-// attempt sends it once. again: the same request may be sent again, and has to be for an outcome.
-func (c apiCall) attempt(ctx context.Context, base, apiKey string) (answer []byte, again bool, err error) {
+// tryAgain is an error after which the same request may be sent again, and has to be for an outcome.
+type tryAgain struct {
+	error
+	after time.Duration // what the server asks for; 0: it does not say
+}
+
+func (e tryAgain) Unwrap() error { return e.error }
+
+// attempt sends it once. Errors: [tryAgain], and those that are final.
+func (c apiCall) attempt(ctx context.Context, base, apiKey string) (answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, c.method, base+c.path, strings.NewReader(c.form.Encode()))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+apiKey)
 	if c.key != "" {
@@ -50,17 +59,34 @@ func (c apiCall) attempt(ctx context.Context, base, apiKey string) (answer []byt
 	client := http.Client{Timeout: apiTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, true, fmt.Errorf("no answer from %s (is it running? %s says where it is): %w", base, apiURLVariable, err)
+		return nil, tryAgain{error: fmt.Errorf("no answer from %s (is it running? %s says where it is): %w", base, apiURLVariable, err)}
 	}
 	defer func() { _ = res.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, longestAnswer))
 	if err != nil {
-		return nil, true, fmt.Errorf("the answer of %s broke off: %w", base, err)
+		return nil, tryAgain{error: fmt.Errorf("the answer of %s broke off: %w", base, err)}
 	}
 	if res.StatusCode < http.StatusMultipleChoices {
-		return answer, false, nil
+		return answer, nil
 	}
-	return nil, retryable(res), refusal(res, answer)
+	if err = c.refusal(res, answer); retryable(res) {
+		err = tryAgain{err, retryAfter(res.Header.Get("Retry-After"))}
+	}
+	return nil, err
+}
+
+// retryAfterMost bounds what a server may ask for: one that wants to be left alone for longer than an hour has a clock or a proxy that is wrong.
+const retryAfterMost = time.Hour
+
+// retryAfter reads the header, which is a number of seconds or a date; 0 when it is neither.
+func retryAfter(asked string) time.Duration {
+	pause := time.Duration(0)
+	if seconds, err := strconv.ParseUint(asked, 10, 32); err == nil {
+		pause = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(asked); err == nil {
+		pause = time.Until(at)
+	}
+	return min(max(pause, 0), retryAfterMost)
 }
 
 func retryable(res *http.Response) bool {
@@ -82,7 +108,7 @@ var next = map[string]string{
 }
 
 // refusal makes an error of an answer.
-func refusal(res *http.Response, answer []byte) error {
+func (c apiCall) refusal(res *http.Response, answer []byte) error {
 	var body struct {
 		Error struct{ Type, Code, Message, Charge string } `json:"error"`
 	}
@@ -92,6 +118,9 @@ func refusal(res *http.Response, answer []byte) error {
 	e := body.Error
 	said := fmt.Sprintf("%s (%d %s, request %s)", oneLine(strings.TrimSuffix(e.Message, ".")), res.StatusCode, oneLine(e.Code), oneLine(res.Header.Get("Request-Id")))
 	advice := next[e.Code]
+	if e.Code == "resource_missing" && c.missing != "" {
+		advice = c.missing
+	}
 	if advice == "" && e.Type == "card_error" {
 		advice = next["card_declined"]
 	}

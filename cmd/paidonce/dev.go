@@ -262,6 +262,12 @@ Look around (a card that is declined is "source":"tok_chargeDeclined", under ano
   curl http://%[1]s/v1/charges -H 'Authorization: Bearer %[2]s'
   curl http://%[1]s/v1/idempotency_keys/%[3]s -H 'Authorization: Bearer %[2]s'
 
+Or with the client of this program, in another terminal ("paidonce charges create --help" has more):
+
+  export PAIDONCE_URL=http://%[1]s PAIDONCE_API_KEY=%[2]s
+  paidonce events tail -n 10      # prints events as they come
+  paidonce charges list
+
 The simulator's switches are on %[6]s/_sim/ (docs/simulator.md). For the other commands (ops, audit, inbox, reconcile, …):
 
   export DATABASE_URL='%[7]s' STRIPE_API_BASE=%[6]s STRIPE_API_KEY=%[8]s

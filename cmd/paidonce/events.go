@@ -15,12 +15,13 @@ import (
 func newEventsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events",
-		Short: "Events to consumers: list, show, resend",
-		Long: `Every event is stored with what made it true, and delivered to the webhook endpoints that want it. list and show tell what became
-of it; resend sends the same bytes under the same id once more.`,
-		Example: "  paidonce events list --undelivered\n  paidonce events show evt_01J…\n  paidonce events resend evt_01J… --endpoint hook",
+		Short: "Events to consumers: tail, list, show, resend",
+		Long: `Every event is stored with what made it true, and delivered to the webhook endpoints that want it. tail is a client of the API and prints
+an account's events as they come. The others are for operators, and need DATABASE_URL: list and show tell what became of an event of any
+account; resend sends the same bytes under the same id once more.`,
+		Example: "  paidonce events tail -n 10\n  paidonce events list --undelivered\n  paidonce events show evt_01J…\n  paidonce events resend evt_01J… --endpoint hook",
 	}
-	c.AddCommand(newEventsListCommand(), newEventsShowCommand(), newEventsResendCommand())
+	c.AddCommand(newEventsTailCommand(), newEventsListCommand(), newEventsShowCommand(), newEventsResendCommand())
 	return c
 }
 

@@ -48,7 +48,7 @@ ORDER BY o.position
 LIMIT @most::integer;
 
 -- name: EventListBefore :many
--- The page just before a cursor, last first; the caller turns it round.
+-- A page backwards, from the end or from just before a cursor.
 SELECT * FROM outbox o
 WHERE o.account_id = @account_id AND o.position IS NOT NULL AND o.position < @before::bigint
     AND (sqlc.narg(type)::text IS NULL OR o.type = sqlc.narg(type)::text)

@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"cmd/paidonce":          anything,
 	"db":                    {},
 	"docs/reference":        {},
+	"examples/consumer":     {}, // it knows of us what is documented
 	"idemkeys":              {"db"},
 	"inbox":                 {"charges", "db", "provider"},
 	"internal/dbtest":       {"db", "internal/devpg"},

@@ -22,6 +22,7 @@ type Config struct {
 	Installation string // tag in provider metadata and derived keys
 	Intents      bool   // make charges through payment intents: two steps, of which only the second moves money
 	Livemode     bool   // whether the provider's credentials move real money
+	OwnReceipts  bool   // we mail the receipts of charges that are claimed from now on, so the provider is not told where to
 	// LookupMisses is how many complete look-ups, over idemkeys.Config.LookupSpan, prove that a charge was never made.
 	LookupMisses int
 }

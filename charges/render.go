@@ -1,6 +1,7 @@
 package charges
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -92,10 +93,13 @@ func pendingCharge(op idemkeys.Operation, r provider.ChargeRequest) Charge {
 	return Charge{
 		ID: op.ResourceID, Object: "charge", Amount: r.Amount, Created: op.CreatedAt.Unix(), Currency: r.Currency,
 		Customer: db.OrNil(r.Customer), Description: db.OrNil(r.Description), Livemode: r.Livemode, Metadata: metadata,
-		Provider: Provider{Name: "stripe"}, ReceiptEmail: db.OrNil(r.ReceiptEmail),
+		Provider: Provider{Name: "stripe"}, ReceiptEmail: db.OrNil(receiptEmail(r)),
 		StatementDescriptorSuffix: db.OrNil(r.StatementDescriptorSuffix), Status: string(provider.Pending),
 	}
 }
+
+// receiptEmail is where a receipt goes, whoever mails it.
+func receiptEmail(r provider.ChargeRequest) string { return cmp.Or(r.ReceiptEmail, r.OwnReceiptEmail) }
 
 func fromRow(row db.Charge) (Charge, error) {
 	c := Charge{

@@ -70,6 +70,9 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 			Amount:         p.Amount, Currency: p.Currency, Customer: p.Customer, Source: p.Source, Capture: p.Capture,
 			Description: p.Description, ReceiptEmail: p.ReceiptEmail, StatementDescriptorSuffix: p.StatementDescriptorSuffix, Metadata: p.Metadata,
 		}
+		if s.cfg.OwnReceipts { // frozen with the rest, so that no attempt of any instance makes the provider mail one, too
+			request.ReceiptEmail, request.OwnReceiptEmail = "", p.ReceiptEmail
+		}
 		row := claimRow{asked: time.Now(), apiKeyID: r.APIKeyID, request: request, metadata: "{}"} //tidy:clock the run counts from before its claim
 		row.version, row.hash = r.Fingerprint.Current()
 		kind, freeze := KindCreate, any(request)
@@ -120,7 +123,8 @@ func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]ti
 		p.Customers = append(p.Customers, r.request.Customer)
 		p.Descriptions = append(p.Descriptions, r.request.Description)
 		p.Metadata = append(p.Metadata, r.metadata)
-		p.ReceiptEmails = append(p.ReceiptEmails, r.request.ReceiptEmail)
+		p.ReceiptEmails = append(p.ReceiptEmails, receiptEmail(r.request))
+		p.OwnReceipts = append(p.OwnReceipts, r.request.OwnReceiptEmail != "")
 		p.Suffixes = append(p.Suffixes, r.request.StatementDescriptorSuffix)
 		p.Livemodes = append(p.Livemodes, r.request.Livemode)
 	}

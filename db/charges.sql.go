@@ -13,15 +13,15 @@ import (
 const chargeClaim = `-- name: ChargeClaim :many
 
 WITH x AS (
-    SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode FROM ROWS FROM (
+    SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt FROM ROWS FROM (
         unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
         unnest($5::text[]), unnest($6::smallint[]), unnest($7::bytea[]), unnest($8::text[]),
         unnest($9::bytea[]), unnest($10::text[]), unnest($11::text[]), unnest($12::text[]),
         unnest($13::bigint[]), unnest($14::text[]), unnest($15::boolean[]), unnest($16::text[]),
         unnest($17::text[]), unnest($18::text[]), unnest($19::text[]),
-        unnest($20::text[]), unnest($21::boolean[])
+        unnest($20::text[]), unnest($21::boolean[]), unnest($22::boolean[])
     ) AS x (api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point,
-        lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode)
+        lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt)
 ), won AS (
     INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
         resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
@@ -33,9 +33,9 @@ WITH x AS (
     RETURNING k.operation_id, k.created_at
 )
 INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer, description, metadata, receipt_email,
-    statement_descriptor_suffix, livemode, created_at)
+    statement_descriptor_suffix, livemode, own_receipt, created_at)
 SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture, NULLIF(x.customer, ''), NULLIF(x.description, ''),
-    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, won.created_at
+    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt, won.created_at
 FROM x JOIN won ON won.operation_id = x.operation_id
 RETURNING c.operation_id, c.created_at
 `
@@ -62,6 +62,7 @@ type ChargeClaimParams struct {
 	ReceiptEmails  []string
 	Suffixes       []string
 	Livemodes      []bool
+	OwnReceipts    []bool
 }
 
 type ChargeClaimRow struct {
@@ -96,6 +97,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 		arg.ReceiptEmails,
 		arg.Suffixes,
 		arg.Livemodes,
+		arg.OwnReceipts,
 	)
 	if err != nil {
 		return nil, err
@@ -116,7 +118,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type ChargeGetParams struct {
@@ -159,12 +161,13 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.NextAction,
 		&i.AwaitsAt,
 		&i.Events,
+		&i.OwnReceipt,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -236,6 +239,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.NextAction,
 			&i.AwaitsAt,
 			&i.Events,
+			&i.OwnReceipt,
 		); err != nil {
 			return nil, err
 		}
@@ -248,7 +252,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -320,6 +324,7 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.NextAction,
 			&i.AwaitsAt,
 			&i.Events,
+			&i.OwnReceipt,
 		); err != nil {
 			return nil, err
 		}
@@ -563,7 +568,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -621,6 +626,7 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.NextAction,
 			&i.Charge.AwaitsAt,
 			&i.Charge.Events,
+			&i.Charge.OwnReceipt,
 			&i.Running,
 		); err != nil {
 			return nil, err

@@ -96,6 +96,8 @@ type Charge struct {
 	AwaitsAt *time.Time
 	// How many events have told of it; each carries its number, so that consumers can tell their order.
 	Events int32
+	// Whether we mail the receipt to receipt_email, rather than the provider. Decided at the claim, with what the provider is told, so that never both do.
+	OwnReceipt bool
 }
 
 // Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.
@@ -292,6 +294,44 @@ type ProviderEvent struct {
 	LastError *string
 	// Set when it failed too often: it waits for `paidonce inbox replay`.
 	ParkedAt *time.Time
+}
+
+// Receipt mails, at most one of a charge, ever: the row is there before the mail, and sending is committed before the mail server is called.
+type Receipt struct {
+	// The charge. As the primary key it keeps it at one mail.
+	ChargeID string
+	// Whose charge it is.
+	AccountID string
+	// The event that told that the money was taken.
+	EventID string
+	// When that was. A receipt that could not be sent a day after it is not sent any more.
+	TakenAt time.Time
+	// pending; sending: the mail server may have been called, and nobody else calls it; sent: it has the mail; refused: it wants none of it; unknown: whether it has it is not known, and it is not sent again; expired: too old. Of these only pending is ever sent.
+	State string
+	// How many times it was tried. Counts up at each claim: whoever cannot name it writes no result.
+	Attempts int32
+	// When it is due; NULL unless pending.
+	NextRunAt *time.Time
+	// When it was last tried: committed before the mail server was called.
+	LastAttemptAt *time.Time
+	// The mail server's last reply, three digits; NULL: there was none.
+	LastCode *int16
+	// Why the last try did not end as sent; cleaned text.
+	LastError *string
+	// When the event was read.
+	CreatedAt time.Time
+	// When it came to its last state.
+	FinishedAt *time.Time
+}
+
+// One row, once receipts were switched on: how far events were read for them. Not in outbox_cursors: what is too old for a receipt need not be kept for one.
+type ReceiptsCursor struct {
+	// Always true; as the primary key it keeps the table at one row.
+	OnlyRow bool
+	// The position of the last event that was looked at. Moves in the transaction that inserts the receipts.
+	Position int64
+	// When it last moved.
+	UpdatedAt time.Time
 }
 
 // Refunds. Inserted pending with the claim, when their amount is reserved on the charge; settled with the stored answer.

@@ -29,7 +29,7 @@ func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *s
 const chargeCapture = `-- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = $1
 WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND NOT captured
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt
 `
 
 type ChargeCaptureParams struct {
@@ -78,6 +78,7 @@ func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureP
 		&i.NextAction,
 		&i.AwaitsAt,
 		&i.Events,
+		&i.OwnReceipt,
 	)
 	return i, err
 }
@@ -133,7 +134,7 @@ func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int
 
 const chargeLock = `-- name: ChargeLock :one
 
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
 `
 
 type ChargeLockParams struct {
@@ -177,12 +178,13 @@ func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams)
 		&i.NextAction,
 		&i.AwaitsAt,
 		&i.Events,
+		&i.OwnReceipt,
 	)
 	return i, err
 }
 
 const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events FROM charges WHERE operation_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt FROM charges WHERE operation_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
@@ -219,6 +221,7 @@ func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationI
 		&i.NextAction,
 		&i.AwaitsAt,
 		&i.Events,
+		&i.OwnReceipt,
 	)
 	return i, err
 }
@@ -300,7 +303,7 @@ func (q *Queries) ChargeSetRefunded(ctx context.Context, db DBTX, arg ChargeSetR
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one
 UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
 WHERE id = $3 AND (account_id = $4) IS TRUE
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt
 `
 
 type ChargeSettleRefundParams struct {
@@ -350,6 +353,7 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 		&i.NextAction,
 		&i.AwaitsAt,
 		&i.Events,
+		&i.OwnReceipt,
 	)
 	return i, err
 }

@@ -74,7 +74,8 @@ type ChargeRequest struct {
 	Source                    string            `json:"source,omitempty"`
 	Capture                   bool              `json:"capture"`
 	Description               string            `json:"description,omitempty"`
-	ReceiptEmail              string            `json:"receipt_email,omitempty"`
+	ReceiptEmail              string            `json:"receipt_email,omitempty"`     // where the provider mails a receipt
+	OwnReceiptEmail           string            `json:"own_receipt_email,omitempty"` // where we mail one instead; not sent, and at most one of the two is set
 	StatementDescriptorSuffix string            `json:"statement_descriptor_suffix,omitempty"`
 	Metadata                  map[string]string `json:"metadata,omitempty"` // the client's, sent beside our tags
 }

@@ -11,9 +11,9 @@ WITH x AS (
         unnest(@params::bytea[]), unnest(@recovery_points::text[]), unnest(@lease_tokens::text[]), unnest(@charge_ids::text[]),
         unnest(@amounts::bigint[]), unnest(@currencies::text[]), unnest(@captures::boolean[]), unnest(@customers::text[]),
         unnest(@descriptions::text[]), unnest(@metadata::text[]), unnest(@receipt_emails::text[]),
-        unnest(@suffixes::text[]), unnest(@livemodes::boolean[])
+        unnest(@suffixes::text[]), unnest(@livemodes::boolean[]), unnest(@own_receipts::boolean[])
     ) AS x (api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point,
-        lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode)
+        lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt)
 ), won AS (
     INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
         resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
@@ -25,9 +25,9 @@ WITH x AS (
     RETURNING k.operation_id, k.created_at
 )
 INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer, description, metadata, receipt_email,
-    statement_descriptor_suffix, livemode, created_at)
+    statement_descriptor_suffix, livemode, own_receipt, created_at)
 SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture, NULLIF(x.customer, ''), NULLIF(x.description, ''),
-    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, won.created_at
+    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt, won.created_at
 FROM x JOIN won ON won.operation_id = x.operation_id
 RETURNING c.operation_id, c.created_at;
 

@@ -27,7 +27,7 @@ func piece(t *rapid.T, label string) string {
 func name(t *rapid.T) string {
 	return rapid.OneOf(rapid.SampledFrom([]string{
 		"amount", "currency", "source", "charge", "reason", "customer", "capture", "description", "metadata", "receipt_email", "statement_descriptor_suffix", "Amount",
-		"metadata[a]", "metadata[a][b]", "limit", "order", "starting_after", "ending_before", "url", "type", "enabled_events", "enabled_events[]", "enabled_events[0]", "created[gt]", "created", "status", "expand[0]",
+		"metadata[a]", "metadata[a][b]", "limit", "order", "starting_after", "ending_before", "url", "type", "webhook_endpoint", "enabled_events", "enabled_events[]", "enabled_events[0]", "created[gt]", "created", "status", "expand[0]",
 	}), rapid.StringN(0, 5, 20)).Draw(t, "name")
 }
 

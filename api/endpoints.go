@@ -78,7 +78,7 @@ func (s *Server) GetWebhookEndpoint(c echo.Context, id string) error {
 
 // RotateWebhookEndpointSecret gives an endpoint a new secret; the one before signs as well for a day.
 func (s *Server) RotateWebhookEndpointSecret(c echo.Context, id string, _ RotateWebhookEndpointSecretParams) error {
-	if e := s.takesNothing(c); e != nil {
+	if _, e := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, nil); e != nil { // none is taken
 		return e
 	}
 	ctx, cancel := detached(c)

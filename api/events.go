@@ -18,7 +18,8 @@ type Events interface {
 	List(ctx context.Context, accountID string, f outbox.Filter) (outbox.Page, error)
 	// Get returns an event. Errors: [outbox.ErrNotFound], or the database's.
 	Get(ctx context.Context, accountID, id string) (outbox.Event, error)
-	// Resend queues an event once more for one endpoint, or with "" for all that want it. Errors: [outbox.ErrNotFound], or the database's.
+	// Resend queues an event once more for one endpoint, or with "" for all that want it. Errors: [outbox.ErrNotFound], [outbox.ErrNoEndpoint], or the
+	// database's.
 	Resend(ctx context.Context, accountID, id, endpoint string) (int, error)
 	// PutEndpoint registers an endpoint, or replaces what was registered. Errors: [*outbox.ParamError], or the database's.
 	PutEndpoint(ctx context.Context, accountID, id string, p outbox.EndpointParams) (e outbox.Endpoint, created bool, err error)
@@ -40,12 +41,19 @@ var eventListShape = shape{
 	{name: "type", kind: text},
 }
 
+// resendShape is EventResendParams of openapi.yaml.
+var resendShape = shape{
+	{name: "webhook_endpoint", kind: text},
+}
+
 // fromEvents is the answer to what the domain says of an event or an endpoint.
 func fromEvents(err error, what string) *apiError {
 	var p *outbox.ParamError
 	switch {
 	case errors.As(err, &p):
 		return &apiError{fault: faultParameter.as(p.Code, p.Message), param: shown(p.Param)}
+	case errors.Is(err, outbox.ErrNoEndpoint):
+		return faultResourceMissing.of("webhook_endpoint", "There is no such webhook endpoint.")
 	case errors.Is(err, outbox.ErrNotFound):
 		return faultResourceMissing.of("id", "There is no such %s.", what)
 	}
@@ -101,23 +109,22 @@ func (s *Server) GetEvent(c echo.Context, id string) error {
 	return nil
 }
 
-// ResendEvent has an event delivered again.
+// ResendEvent has an event delivered again, to all endpoints that want it or to one.
 func (s *Server) ResendEvent(c echo.Context, id string, _ ResendEventParams) error {
-	if e := s.takesNothing(c); e != nil {
+	sent, e := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, resendShape)
+	if e != nil {
 		return e
+	}
+	endpoint := sent.text("webhook_endpoint")
+	if len(endpoint) > queryTextMax {
+		return invalidParameter("webhook_endpoint", "webhook_endpoint may have at most %d characters.", queryTextMax)
 	}
 	ctx, cancel := detached(c)
 	defer cancel()
-	queued, err := s.cfg.Events.Resend(ctx, exchangeOf(c).identity.AccountID, id, "")
+	queued, err := s.cfg.Events.Resend(ctx, exchangeOf(c).identity.AccountID, id, endpoint)
 	if err != nil {
 		return fromEvents(err, "event")
 	}
 	writeBody(c, http.StatusOK, idemkeys.Render(EventResend{Object: EventResendObjectEventResend, Event: id, Deliveries: queued}))
 	return nil
-}
-
-// takesNothing reads the body of a request that has no parameters, to refuse those that it has.
-func (s *Server) takesNothing(c echo.Context) *apiError {
-	_, e := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, nil)
-	return e
 }

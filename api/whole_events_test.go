@@ -215,9 +215,47 @@ func TestRotatingAndResending(t *testing.T) {
 	if len(again) != 1 || again[0].EventID != sent[0].EventID || !bytes.Equal(again[0].Payload, sent[0].Payload) || !slices.Equal(again[0].Secrets, []string{fresh.Secret, old.Secret}) {
 		t.Errorf("sent: %+v", again)
 	}
+	s.toOneEndpoint(t, event)
 	read(t, s.Do(s.Request("DELETE", hook, "")), 200)
+	wants(t, s.Do(s.Request("POST", event+"/resend", `{"webhook_endpoint":"hook"}`, "Content-Type", "application/json")), 404, "resource_missing", "webhook_endpoint")
+	read(t, s.Do(s.Request("DELETE", "/v1/webhook_endpoints/refunds", "")), 200)
 	if a := s.Do(s.Request("POST", event+"/resend", "")); a.Code != 200 || !bytes.Contains(a.Body, []byte(`"deliveries":0`)) {
 		t.Errorf("got %d %s", a.Code, a.Body)
+	}
+}
+
+// toOneEndpoint resends an event to one endpoint alone, one that did not ask for its type.
+func (s *shop) toOneEndpoint(t *testing.T, event string) {
+	t.Helper()
+	read(t, put(s.Client, "/v1/webhook_endpoints/refunds", `{"url":"https://203.0.114.7/refunds","enabled_events":["charge.refunded"]}`), 201)
+	const asJSON, asForm = "application/json", "application/x-www-form-urlencoded"
+	for _, sent := range [][2]string{{asJSON, `{"webhook_endpoint":"refunds"}`}, {asForm, "webhook_endpoint=refunds"}} {
+		if a := s.Do(s.Request("POST", event+"/resend", sent[1], "Content-Type", sent[0])); a.Code != 200 || !bytes.Contains(a.Body, []byte(`"deliveries":1`)) {
+			t.Errorf("%s: got %d %s", sent[1], a.Code, a.Body)
+		}
+		if got := s.relayed(t); len(got) != 1 || got[0].URL != "https://203.0.114.7/refunds" || "/v1/events/"+got[0].EventID != event {
+			t.Errorf("%s: sent: %+v", sent[1], got)
+		}
+	}
+	for _, tc := range []struct {
+		path, mediaType, body string
+		status                int
+		code, param           string
+	}{
+		{event, asJSON, `{"webhook_endpoint":"nowhere"}`, 404, "resource_missing", "webhook_endpoint"},
+		{event, asForm, "webhook_endpoint=nowhere", 404, "resource_missing", "webhook_endpoint"},
+		{"/v1/events/evt_x", asJSON, `{"webhook_endpoint":"hook"}`, 404, "resource_missing", "id"},
+		{event, asForm, "webhook_endpoint=", 400, "parameter_invalid_empty", "webhook_endpoint"},
+		{event, asJSON, `{"webhook_endpoint":["hook"]}`, 400, "parameter_invalid", "webhook_endpoint"},
+		{event, asJSON, `{"webhook_endpoint":null}`, 400, "parameter_invalid", "webhook_endpoint"},
+		{event, asForm, "webhook_endpoint=" + strings.Repeat("h", 256), 400, "parameter_invalid", "webhook_endpoint"},
+		{event, asForm, "webhook_endpoint=%00", 400, "parameter_invalid", "webhook_endpoint"},
+		{event, asForm, "webhook_endpoint=hook&webhook_endpoint=refunds", 400, "parameter_duplicate", "webhook_endpoint"},
+	} {
+		wants(t, s.Do(s.Request("POST", tc.path+"/resend", tc.body, "Content-Type", tc.mediaType)), tc.status, tc.code, tc.param)
+	}
+	if got := s.relayed(t); len(got) != 0 {
+		t.Errorf("what was refused was sent: %+v", got)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Store) Get(ctx context.Context, accountID, id string) (Event, error) {
 }
 
 // Resend queues an event once more: for one endpoint, whatever its filter, or with "" for all that want it. It tells for how many; disabled ones take none.
-// The same bytes are sent under the same id, so a consumer that has it already knows it. Errors: [ErrNotFound], or the database's.
+// The same bytes are sent under the same id, so a consumer that has it already knows it. Errors: [ErrNotFound], [ErrNoEndpoint], or the database's.
 func (s *Store) Resend(ctx context.Context, accountID, id, endpoint string) (int, error) {
 	if _, err := s.Get(ctx, accountID, id); err != nil {
 		return 0, err
@@ -92,7 +92,10 @@ func (s *Store) Resend(ctx context.Context, accountID, id, endpoint string) (int
 		return 0, err
 	}
 	if endpoint != "" {
-		if _, err := s.GetEndpoint(ctx, accountID, endpoint); err != nil {
+		switch _, err := s.GetEndpoint(ctx, accountID, endpoint); {
+		case errors.Is(err, ErrNotFound):
+			return 0, ErrNoEndpoint
+		case err != nil:
 			return 0, err
 		}
 	}

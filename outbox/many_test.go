@@ -2,11 +2,11 @@ package outbox_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -220,8 +220,9 @@ func TestResend(t *testing.T) {
 			t.Errorf("%d: %d and %d deliveries, want %d and %d", i, r.times[id], second.times[id], c.first, c.elsewhere)
 		}
 	}
-	for _, c := range [][2]string{{"evt_nowhere", ""}, {id, "nowhere"}} {
-		if _, err := w.store.Resend(t.Context(), account, c[0], c[1]); err == nil || !strings.Contains(err.Error(), outbox.ErrNotFound.Error()) {
+	for _, c := range [][2]string{{"evt_nowhere", ""}, {"evt_nowhere", "hook"}, {id, "nowhere"}} {
+		_, err := w.store.Resend(t.Context(), account, c[0], c[1])
+		if !errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNoEndpoint) != (c[1] == "nowhere") {
 			t.Errorf("%v: %v", c, err)
 		}
 	}

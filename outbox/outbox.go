@@ -17,6 +17,9 @@ import (
 // ErrNotFound: the account has no such event or endpoint.
 var ErrNotFound = errors.New("there is no such object")
 
+// ErrNoEndpoint is the [ErrNotFound] of an endpoint, where an event is named as well.
+var ErrNoEndpoint = fmt.Errorf("%w: the webhook endpoint", ErrNotFound)
+
 // ParamError is a parameter that is not what it must be.
 type ParamError struct {
 	Param   string

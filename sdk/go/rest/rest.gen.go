@@ -193,6 +193,24 @@ func (e EventListUrl) Valid() bool {
 	}
 }
 
+// Defines values for EventOrder.
+const (
+	Asc  EventOrder = "asc"
+	Desc EventOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the EventOrder enum.
+func (e EventOrder) Valid() bool {
+	switch e {
+	case Asc:
+		return true
+	case Desc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventResendObject.
 const (
 	EventResendObjectEventResend EventResendObject = "event_resend"
@@ -697,9 +715,12 @@ type EventListObject string
 // EventListUrl defines model for EventList.Url.
 type EventListUrl string
 
+// EventOrder The order of a page of events.
+type EventOrder string
+
 // EventResend A repeated delivery of an event.
 type EventResend struct {
-	// Deliveries How many endpoints it is queued for.
+	// Deliveries How many endpoints it is queued for; a disabled one takes none.
 	Deliveries int `json:"deliveries"`
 
 	// Event The event's id.
@@ -709,6 +730,14 @@ type EventResend struct {
 
 // EventResendObject defines model for EventResend.Object.
 type EventResendObject string
+
+// EventResendParams defines model for EventResendParams.
+type EventResendParams struct {
+	// WebhookEndpoint The id of the one endpoint that gets the event; all that want it when it is left out.
+	//
+	// Example: warehouse
+	WebhookEndpoint *string `json:"webhook_endpoint,omitempty"`
+}
 
 // EventType What came true.
 //
@@ -1084,6 +1113,10 @@ type ListEventsParams struct {
 	// StartingAfter The id of an event, of any type; the page begins with the next one.
 	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
 
+	// Order `desc`: the newest first. Such a page tells where things stand (`order=desc&limit=1` is the last event); what comes later is
+	// read forwards, from there on.
+	Order *EventOrder `form:"order,omitempty" json:"order,omitempty"`
+
 	// Limit How many to return at most.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1139,6 +1172,12 @@ type CaptureChargeJSONRequestBody = CaptureParams
 
 // CaptureChargeFormdataRequestBody defines body for CaptureCharge for application/x-www-form-urlencoded ContentType.
 type CaptureChargeFormdataRequestBody = CaptureParams
+
+// ResendEventJSONRequestBody defines body for ResendEvent for application/json ContentType.
+type ResendEventJSONRequestBody = EventResendParams
+
+// ResendEventFormdataRequestBody defines body for ResendEvent for application/x-www-form-urlencoded ContentType.
+type ResendEventFormdataRequestBody = EventResendParams
 
 // CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
 type CreateRefundJSONRequestBody = RefundParams
@@ -1417,13 +1456,41 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/events/{id} (the `GetEvent` operationId).
 	GetEvent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ResendEventWithBody Deliver an event again
+	//
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	//
+	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+	ResendEventWithBody(ctx context.Context, id string, params *ResendEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ResendEvent Deliver an event again
 	//
 	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. No body is needed, and no parameter is taken.
+	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	//
+	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	//
+	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
-	ResendEvent(ctx context.Context, id string, params *ResendEventParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ResendEvent(ctx context.Context, id string, params *ResendEventParams, body ResendEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResendEventWithFormdataBody Deliver an event again
+	//
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	//
+	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+	ResendEventWithFormdataBody(ctx context.Context, id string, params *ResendEventParams, body ResendEventFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetIdempotencyKey Tell what became of a key
 	//
@@ -1800,14 +1867,62 @@ func (c *Client) GetEvent(ctx context.Context, id string, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
+// ResendEventWithBody Deliver an event again
+//
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+//
+// An event or an endpoint that is not there is a 404; `param` tells which of them.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+func (c *Client) ResendEventWithBody(ctx context.Context, id string, params *ResendEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResendEventRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ResendEvent Deliver an event again
 //
 // Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. No body is needed, and no parameter is taken.
+// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+//
+// An event or an endpoint that is not there is a 404; `param` tells which of them.
+//
+// Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
-func (c *Client) ResendEvent(ctx context.Context, id string, params *ResendEventParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewResendEventRequest(c.Server, id, params)
+func (c *Client) ResendEvent(ctx context.Context, id string, params *ResendEventParams, body ResendEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResendEventRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResendEventWithFormdataBody Deliver an event again
+//
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+//
+// An event or an endpoint that is not there is a 404; `param` tells which of them.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+func (c *Client) ResendEventWithFormdataBody(ctx context.Context, id string, params *ResendEventParams, body ResendEventFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResendEventRequestWithFormdataBody(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2450,6 +2565,18 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 
 		}
 
+		if params.Order != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -2510,8 +2637,30 @@ func NewGetEventRequest(server string, id string) (*http.Request, error) {
 	return req, nil
 }
 
-// NewResendEventRequest constructs an http.Request for the ResendEvent method
-func NewResendEventRequest(server string, id string, params *ResendEventParams) (*http.Request, error) {
+// NewResendEventRequest calls the generic ResendEvent builder with application/json body
+func NewResendEventRequest(server string, id string, params *ResendEventParams, body ResendEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewResendEventRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewResendEventRequestWithFormdataBody calls the generic ResendEvent builder with application/x-www-form-urlencoded body
+func NewResendEventRequestWithFormdataBody(server string, id string, params *ResendEventParams, body ResendEventFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewResendEventRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewResendEventRequestWithBody constructs an http.Request for the ResendEvent method, with any body, and a specified content type
+func NewResendEventRequestWithBody(server string, id string, params *ResendEventParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -2536,10 +2685,12 @@ func NewResendEventRequest(server string, id string, params *ResendEventParams) 
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -3175,15 +3326,41 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/events/{id} (the `GetEvent` operationId).
 	GetEventWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetEventResponse, error)
 
+	// ResendEventWithBodyWithResponse Deliver an event again
+	//
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	//
+	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+	ResendEventWithBodyWithResponse(ctx context.Context, id string, params *ResendEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ResendEventResponse, error)
+
 	// ResendEventWithResponse Deliver an event again
 	//
 	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. No body is needed, and no parameter is taken.
+	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
-	ResendEventWithResponse(ctx context.Context, id string, params *ResendEventParams, reqEditors ...RequestEditorFn) (*ResendEventResponse, error)
+	ResendEventWithResponse(ctx context.Context, id string, params *ResendEventParams, body ResendEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ResendEventResponse, error)
+
+	// ResendEventWithFormdataBodyWithResponse Deliver an event again
+	//
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	//
+	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+	ResendEventWithFormdataBodyWithResponse(ctx context.Context, id string, params *ResendEventParams, body ResendEventFormdataRequestBody, reqEditors ...RequestEditorFn) (*ResendEventResponse, error)
 
 	// GetIdempotencyKeyWithResponse Tell what became of a key
 	//
@@ -6732,16 +6909,54 @@ func (c *ClientWithResponses) GetEventWithResponse(ctx context.Context, id strin
 	return ParseGetEventResponse(rsp)
 }
 
+// ResendEventWithBodyWithResponse Deliver an event again
+//
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+//
+// An event or an endpoint that is not there is a 404; `param` tells which of them.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+func (c *ClientWithResponses) ResendEventWithBodyWithResponse(ctx context.Context, id string, params *ResendEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ResendEventResponse, error) {
+	rsp, err := c.ResendEventWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResendEventResponse(rsp)
+}
+
 // ResendEventWithResponse Deliver an event again
 //
 // Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. No body is needed, and no parameter is taken.
+// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
 //
-// Returns a wrapper object for the known response body format(s).
+// An event or an endpoint that is not there is a 404; `param` tells which of them.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
-func (c *ClientWithResponses) ResendEventWithResponse(ctx context.Context, id string, params *ResendEventParams, reqEditors ...RequestEditorFn) (*ResendEventResponse, error) {
-	rsp, err := c.ResendEvent(ctx, id, params, reqEditors...)
+func (c *ClientWithResponses) ResendEventWithResponse(ctx context.Context, id string, params *ResendEventParams, body ResendEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ResendEventResponse, error) {
+	rsp, err := c.ResendEvent(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResendEventResponse(rsp)
+}
+
+// ResendEventWithFormdataBodyWithResponse Deliver an event again
+//
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
+// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+//
+// An event or an endpoint that is not there is a 404; `param` tells which of them.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
+func (c *ClientWithResponses) ResendEventWithFormdataBodyWithResponse(ctx context.Context, id string, params *ResendEventParams, body ResendEventFormdataRequestBody, reqEditors ...RequestEditorFn) (*ResendEventResponse, error) {
+	rsp, err := c.ResendEventWithFormdataBody(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

@@ -162,13 +162,19 @@ export const getEvent = <ThrowOnError extends boolean = false>(options: Options<
  * Deliver an event again
  *
  * Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
- * by the id does nothing new. No body is needed, and no parameter is taken.
+ * by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+ *
+ * An event or an endpoint that is not there is a 404; `param` tells which of them.
  *
  */
 export const resendEvent = <ThrowOnError extends boolean = false>(options: Options<ResendEventData, ThrowOnError>): RequestResult<ResendEventResponses, ResendEventErrors, ThrowOnError> => (options.client ?? client).post<ResendEventResponses, ResendEventErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }, { scheme: 'basic', type: 'http' }],
     url: '/v1/events/{id}/resend',
-    ...options
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
 });
 
 /**

@@ -309,6 +309,11 @@ export type Event = {
     type: EventType;
 };
 
+/**
+ * The order of a page of events.
+ */
+export type EventOrder = 'asc' | 'desc';
+
 export type EventList = {
     object: 'list';
     url: '/v1/events';
@@ -317,6 +322,13 @@ export type EventList = {
      */
     has_more: boolean;
     data: Array<Event>;
+};
+
+export type EventResendParams = {
+    /**
+     * The id of the one endpoint that gets the event; all that want it when it is left out.
+     */
+    webhook_endpoint?: string;
 };
 
 /**
@@ -329,7 +341,7 @@ export type EventResend = {
      */
     event: string;
     /**
-     * How many endpoints it is queued for.
+     * How many endpoints it is queued for; a disabled one takes none.
      */
     deliveries: number;
 };
@@ -1075,6 +1087,12 @@ export type ListEventsData = {
          */
         starting_after?: string;
         /**
+         * `desc`: the newest first. Such a page tells where things stand (`order=desc&limit=1` is the last event); what comes later is
+         * read forwards, from there on.
+         *
+         */
+        order?: EventOrder;
+        /**
          * How many to return at most.
          */
         limit?: number;
@@ -1175,7 +1193,7 @@ export type GetEventResponses = {
 export type GetEventResponse = GetEventResponses[keyof GetEventResponses];
 
 export type ResendEventData = {
-    body?: never;
+    body?: EventResendParams;
     headers?: {
         /**
          * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one

@@ -68,7 +68,7 @@ func (s *Server) guards() map[string][]echo.MiddlewareFunc {
 	return guards
 }
 
-// guard checks, in this order: API key, rate limit, then what can be said about path, query and idempotency key without the body. What it
+// guard checks, in this order: API key, rate limit, that nobody else is meant, then what can be said about path, query and idempotency key without the body. What it
 // lets pass, the generated wrapper can read.
 func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -91,6 +91,9 @@ func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
 			}
 			if wait := s.limiter.take(x.identity.AccountID, time.Now()); wait > 0 {
 				return faultRateLimited.after(wait).because(nil)
+			}
+			if e := actsForNobodyElse(c.Request().Header); e != nil {
+				return e
 			}
 			check := checkRead
 			if op.keyed {
@@ -121,6 +124,20 @@ func (s *Server) authenticate(c echo.Context, x *exchange, op operation) *apiErr
 		return fromAuthenticator(err)
 	}
 	x.identity, x.apiKey = identity, key
+	return nil
+}
+
+// actsForNobodyElse refuses the headers by which Stripe's Connect names the account that a request is for. Ignored, they would have the API key's own
+// account charged. Empty, they name nobody.
+func actsForNobodyElse(h http.Header) *apiError {
+	for _, name := range [...]string{"Stripe-Account", "Stripe-Context"} {
+		for _, line := range h[name] {
+			if strings.TrimSpace(line) != "" {
+				return faultParameterUnknown.of(name, "The header %s names an account to act for, as Stripe's Connect has it; here a request is for the account of its API key. "+
+					"Nothing was done. Leave the header out, and use the API key of the account that is meant.", name)
+			}
+		}
+	}
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
 	"paidonce/charges"
 	"paidonce/idemkeys"
 )
@@ -48,6 +50,43 @@ func TestPathsAndMethodsThatAreNot(t *testing.T) {
 	if e.creations() != 0 {
 		t.Error("the domain was asked")
 	}
+}
+
+// Whoever names an account to act for would have another one charged: each operation with an API key refuses it, before anything else is done.
+func TestNobodyActsForAnotherAccount(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromFile("../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEdge(t)
+	refused := 0
+	for path, item := range doc.Paths.Map() {
+		path = strings.NewReplacer("{id}", "x", "{key}", "x").Replace(path)
+		for method, op := range item.Operations() {
+			for header, lines := range map[string][]string{"Stripe-Account": {"acct_A"}, "Stripe-Context": {"", "acct_1/acct_2"}} {
+				req := e.Request(method, path, "", "Idempotency-Key", "K")
+				req.Header[header] = lines
+				a := e.Do(req)
+				if op.Security == nil || len(*op.Security) > 0 {
+					wants(t, a, 400, "parameter_unknown", header)
+					refused++
+				} else if a.Code == 400 && a.Error().Code == "parameter_unknown" {
+					t.Errorf("%s %s with %s: %d %s", method, path, header, a.Code, a.Body)
+				}
+			}
+		}
+	}
+	if refused < 2*16 || e.creations() != 0 {
+		t.Errorf("%d requests were refused, and the domain was asked %d times", refused, e.creations())
+	}
+	for _, empty := range []string{"", " "} { // names nobody
+		if a := e.Charge("K", b0, "Stripe-Account", empty, "Stripe-Context", empty); a.Code != 201 {
+			t.Errorf("got %d %s", a.Code, a.Body)
+		}
+	}
+	req := e.Request("GET", "/v1/charges", "")
+	req.Header["Authorization"], req.Header["Stripe-Account"] = nil, []string{"acct_A"}
+	wants(t, e.Do(req), 401, "api_key_missing", "")
 }
 
 func TestHeadIsGetWithoutBody(t *testing.T) {

@@ -247,6 +247,8 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 	transfer.TransferGroup = stripe.String("g")
 	read := &stripe.ChargeParams{}
 	read.AddExpand("customer")
+	connected := chargeOf("connected", 2000, "tok_visa")
+	connected.SetStripeAccount("acct_1")
 	search := &stripe.ChargeSearchParams{}
 	search.Query = "metadata['order']:'1'"
 	calls := []struct {
@@ -258,6 +260,7 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 		{"expand on create", func() error { _, err := sc.Charges.New(expand); return err }, 400, "parameter_unknown", "expand[0]"},
 		{"expand on retrieve", func() error { _, err := sc.Charges.Get("ch_x", read); return err }, 400, "parameter_unknown", "expand[0]"},
 		{"Connect", func() error { _, err := sc.Charges.New(transfer); return err }, 400, "parameter_unknown", "transfer_group"},
+		{"an account of Connect", func() error { _, err := sc.Charges.New(connected); return err }, 400, "parameter_unknown", "Stripe-Account"},
 		{"balance", func() error { _, err := sc.Balance.Get(nil); return err }, 404, "route_unknown", ""},
 		{"search", func() error { it := sc.Charges.Search(search); it.Next(); return it.Err() }, 400, "parameter_unknown", ""},
 		{"update", func() error {

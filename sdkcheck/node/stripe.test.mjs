@@ -109,9 +109,24 @@ test('what we lack is refused by name', async () => {
   }
 });
 
-test('the account of Connect is ignored', async () => {
-  const charge = await stripe.charges.create(order(65), { ...key('account'), stripeAccount: 'acct_1' });
-  assert.equal((await stripe.charges.retrieve(charge.id)).id, charge.id);
+test('a charge for another account is refused, and is none for ours', async () => {
+  const before = (await provider('stats')).charges;
+  const named = [['Stripe-Account', { stripeAccount: 'acct_1' }]];
+  if (newest) named.push(['Stripe-Context', { stripeContext: 'acct_1/acct_2' }]);
+  for (const [header, option] of named) {
+    for (const call of [
+      () => stripe.charges.create(order(65), { ...key('account'), ...option }),
+      () => connect(option).charges.create(order(65), key('account')),
+      () => stripe.charges.list({}, option),
+    ]) {
+      const error = await raised(call());
+      assert.deepEqual([error.type, error.statusCode, error.code, error.param], ['StripeInvalidRequestError', 400, 'parameter_unknown', header]);
+      assert.match(error.message, new RegExp(header));
+    }
+  }
+  assert.equal((await provider('stats')).charges, before);
+  const charge = await stripe.charges.create(order(65), key('account')); // the key is not spent
+  assert.equal(charge.lastResponse.headers['idempotent-replayed'], undefined);
 });
 
 test('the library retries by itself, under the key of the call', async () => {

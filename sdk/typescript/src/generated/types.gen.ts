@@ -604,7 +604,7 @@ export type ListChargesData = {
 
 export type ListChargesErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -739,7 +739,7 @@ export type GetChargeData = {
 
 export type GetChargeErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -897,7 +897,7 @@ export type ListRefundsData = {
 
 export type ListRefundsErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1034,7 +1034,7 @@ export type GetRefundData = {
 
 export type GetRefundErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1102,7 +1102,7 @@ export type ListEventsData = {
 
 export type ListEventsErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1152,7 +1152,7 @@ export type GetEventData = {
 
 export type GetEventErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1275,7 +1275,7 @@ export type ListWebhookEndpointsData = {
 
 export type ListWebhookEndpointsErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1325,7 +1325,7 @@ export type DeleteWebhookEndpointData = {
 
 export type DeleteWebhookEndpointErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1379,7 +1379,7 @@ export type GetWebhookEndpointData = {
 
 export type GetWebhookEndpointErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**
@@ -1628,7 +1628,7 @@ export type GetIdempotencyKeyData = {
 
 export type GetIdempotencyKeyErrors = {
     /**
-     * A query parameter is wrong.
+     * A query parameter is wrong, or a header names another account.
      */
     400: Error;
     /**

@@ -52,14 +52,18 @@ func build(dir string) (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, "paidonce")
+	return buildProgram(dir, "paidonce", "../cmd/paidonce")
+}
+
+func buildProgram(dir, name, source string) (string, error) {
+	file := filepath.Join(dir, name)
 	args := []string{"build", "-o", file}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	out, err := exec.CommandContext(context.Background(), "go", append(args, "../cmd/paidonce")...).CombinedOutput()
+	out, err := exec.CommandContext(context.Background(), "go", append(args, source)...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("building the product: %w\n%s", err, out)
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
 	}
 	return file, os.Chmod(file, 0o755)
 }

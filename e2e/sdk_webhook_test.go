@@ -60,6 +60,7 @@ func delivered(t *testing.T, w *world) delivery {
 	if len(got) != 1 {
 		t.Fatalf("%d deliveries", len(got))
 	}
+	validEvent(t, []byte(got[0].Body))
 	got[0].Secret = endpoint.Secret
 	return got[0]
 }
@@ -89,6 +90,13 @@ func TestWebhooksAreVerified(t *testing.T) {
 	t.Run("Go SDK", func(t *testing.T) {
 		if said := w.goTool(idle, goSDK, []string{"DELIVERY=" + file}, "test", "-count=1", "-v", "-run", "TestLiveWebhook", "."); !strings.Contains(said, "--- PASS: TestLiveWebhook") {
 			t.Error(said)
+		}
+	})
+	t.Run("Python SDK", func(t *testing.T) {
+		needsPython(t)
+		out, err := w.python(pythonSDK, idle, []string{"DELIVERY=" + file}, "-m", "tests.delivery").CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != "charge.succeeded 2000" {
+			t.Errorf("%v\n%s", err, out)
 		}
 	})
 	for name, script := range map[string]string{

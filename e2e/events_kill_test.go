@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"paidonce/api/apitest"
+)
+
+// trade makes charges, of which some are declined, some only authorised and then captured in part, some refunded in part.
+func trade(t *testing.T, c *apitest.Client, name string, n int, dice *rand.Rand) {
+	t.Helper()
+	post := func(path, key, body string) apitest.Answer {
+		a := c.Post(path, fmt.Sprint(name, "-", n, key), body)
+		if a.Code >= 300 && a.Code != http.StatusPaymentRequired {
+			t.Errorf("%s: %d %s", path, a.Code, a.Body)
+		}
+		return a
+	}
+	amount := 1000 + dice.IntN(9000)
+	source, capture := "tok_visa", true
+	switch dice.IntN(6) {
+	case 0:
+		source = "tok_chargeDeclined"
+	case 1:
+		capture = false
+	}
+	a := post("/v1/charges", "", fmt.Sprintf(`{"amount":%d,"currency":"usd","source":%q,"capture":%t}`, amount, source, capture))
+	if a.Code == http.StatusPaymentRequired {
+		return
+	}
+	if !capture {
+		amount -= dice.IntN(500)
+		post("/v1/charges/"+a.ID()+"/capture", "-capture", fmt.Sprintf(`{"amount":%d}`, amount))
+	}
+	for i := range dice.IntN(3) {
+		post("/v1/refunds", fmt.Sprint("-refund", i), fmt.Sprintf(`{"charge":%q,"amount":%d}`, a.ID(), 1+dice.IntN(amount/2)))
+	}
+}
+
+// forwarder hands what is delivered on to a consumer that is killed again and again, and so has another address each time. If it does not answer, neither does
+// the forwarder: as if the one connection had ended.
+type forwarder struct {
+	to     atomic.Pointer[string]
+	client http.Client
+}
+
+func (f *forwarder) answer(w http.ResponseWriter, r *http.Request) {
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, *f.to.Load(), r.Body)
+	if err != nil {
+		panic(err)
+	}
+	req.Header = r.Header.Clone()
+	res, err := f.client.Do(req)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	w.WriteHeader(res.StatusCode)
+}
+
+// PB-193, PB-187, and the promise of docs/events.md: two relays, a consumer that is sent events and one that reads them are killed at random while charges, captures
+// and refunds run. In the end both consumers have each event once, and their sums are the provider's.
+func TestKilledOnBothSides(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed) // of what is charged and when is killed; what that meets, the machine decides
+	dice := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
+	w := newWorld(t, allowPrivate)
+	c := w.client(w.serve())
+	s, f := newSink(t), &forwarder{}
+	s.answer = func(w http.ResponseWriter, r *http.Request, _ event, _ int) {
+		f.answer(w, r)
+		time.Sleep(rand.N(10 * time.Millisecond)) // the way back: a relay that is killed now does not learn that it was taken
+	}
+	s.listen(c)
+	sent, read := host.create(t, false), host.create(t, false)
+	env := []string{"WEBHOOK_SECRET=" + s.secret, "PAIDONCE_URL=" + c.BaseURL, "PAIDONCE_API_KEY=" + w.apiKey}
+	w.hurry(300 * time.Millisecond)
+	var kills atomic.Int64
+	over := make(chan struct{})
+	var killing, trading sync.WaitGroup
+	mortal := func(n uint64, start func() *proc) {
+		p, dice := start(), dice(n)
+		killing.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Duration(50+dice.IntN(250)) * time.Millisecond):
+				}
+				p.kill()
+				kills.Add(1)
+				p = start()
+			}
+		})
+	}
+	mortal(1, func() *proc { return w.relay() })
+	mortal(2, func() *proc { return w.relay() })
+	mortal(3, func() *proc {
+		p := w.consumer(sent, env)
+		f.to.Store(&p.url)
+		return p
+	})
+	mortal(4, func() *proc {
+		p := w.consumer(read, env, "-pull")
+		p.await("reading events")
+		return p
+	})
+	for i := range 2 {
+		trading.Go(func() {
+			dice := dice(uint64(10 + i))
+			began := time.Now()
+			for n := 0; n < 50 || s.doubled() < 3; n++ {
+				trade(t, c, fmt.Sprint("trader-", i), n, dice)
+				time.Sleep(time.Duration(dice.IntN(40)) * time.Millisecond)
+				if time.Since(began) > patience {
+					t.Error("no relay was killed between an answer and the writing of it")
+					return
+				}
+			}
+		})
+	}
+	trading.Wait()
+	close(over)
+	killing.Wait()
+	w.awaitDelivered()
+	stored := w.stored()
+	eventually(t, "all is read", func() bool { return querySQL[int](t, read, "SELECT count(*) FROM books.seen_events") == len(stored) })
+	t.Logf("%d kills, %d events, %d of them taken more than once", kills.Load(), len(stored), s.doubled())
+	for _, books := range []string{sent, read} {
+		checkConsumer(t, books, stored, w.sim.net())
+	}
+}
+
+// checkConsumer holds the books of a consumer against what was committed, and against what the provider has.
+func checkConsumer(t *testing.T, books string, stored map[string]string, net int64) {
+	t.Helper()
+	var lines map[string]int
+	text := querySQL[string](t, books, `SELECT coalesce(jsonb_object_agg(event_id, n), '{}')::text FROM (SELECT event_id, count(*) AS n FROM books.ledger GROUP BY 1) l`)
+	if err := json.Unmarshal([]byte(text), &lines); err != nil {
+		t.Fatal(err)
+	}
+	newest := map[string]event{}
+	for id, payload := range stored {
+		if lines[id] != 1 {
+			t.Errorf("%s has its effect %d times", id, lines[id])
+		}
+		delete(lines, id)
+		if e := validEvent(t, []byte(payload)); e.Sequence > newest[e.Data.Object.ID].Sequence {
+			newest[e.Data.Object.ID] = e
+		}
+	}
+	if len(lines) > 0 {
+		t.Errorf("effects of events that are not committed: %v", lines)
+	}
+	if sum := querySQL[int64](t, books, "SELECT coalesce(sum(amount), 0)::bigint FROM books.ledger"); sum != net {
+		t.Errorf("the consumer has %d in its books, the provider %d", sum, net)
+	}
+	for id, e := range newest {
+		if got := querySQL[string](t, books, "SELECT status || ' ' || sequence FROM books.objects WHERE id = $1", id); got != fmt.Sprint(e.Data.Object.Status, " ", e.Sequence) {
+			t.Errorf("of %s the consumer knows %q, the newest event is %+v", id, got, e)
+		}
+	}
+}
+
+// net is what the provider has taken and not given back. What a capture left of an authorisation counts there as given back.
+func (s *sim) net() (sum int64) {
+	s.t.Helper()
+	var l struct {
+		Charges []struct {
+			Amount         int64
+			AmountRefunded int64 `json:"amount_refunded"`
+			Captured       bool
+		}
+	}
+	s.control(http.MethodGet, "ledger", nil, &l)
+	for _, c := range l.Charges {
+		if c.Captured {
+			sum += c.Amount - c.AmountRefunded
+		}
+	}
+	return sum
+}

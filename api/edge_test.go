@@ -326,6 +326,23 @@ func TestEveryErrorOfTheEngineHasItsAnswer(t *testing.T) {
 	}
 }
 
+// What is up to whoever operates us is told apart, and the provider's words are not repeated.
+func TestWhyTheProviderDidNotAct(t *testing.T) {
+	e := newEdge(t)
+	for obstacle, says := range map[idemkeys.Obstacle]string{
+		"": "could not be reached", idemkeys.ObstacleCredentials: "refuses the credentials", idemkeys.ObstacleRateLimit: "takes no more requests",
+	} {
+		for _, known := range []bool{true, false} {
+			e.answers(nil, &idemkeys.Unknown{NotExecuted: known, Obstacle: obstacle, Cause: errors.New("Invalid API Key provided: sk_live_1")})
+			a := e.Charge("K", b0)
+			p := a.Error()
+			if strings.Contains(p.Message, says) != known || (p.Code == "provider_unavailable") != known || bytes.Contains(a.Body, []byte("sk_live_1")) || a.Code != 503 {
+				t.Errorf("%q, not executed: %t: got %d %s", obstacle, known, a.Code, a.Body)
+			}
+		}
+	}
+}
+
 // The domain's own statements check the API key (recovery's TestARevokedAPIKeyLearnsNothing); what they say of it is a 401 that tells nothing else.
 func TestARevokedAPIKeyLearnsNothingOfOthersRequests(t *testing.T) {
 	e := newEdge(t)

@@ -173,7 +173,7 @@ func fromEngine(err error) *apiError {
 	case errors.As(err, &unknown):
 		f := faultOutcomeUnknown
 		if unknown.NotExecuted {
-			f = faultProviderUnavailable
+			f = notExecuted(unknown.Obstacle)
 		}
 		e := f.after(unknown.RetryAfter).because(unknown.Cause)
 		e.charge = unknown.ResourceID
@@ -189,6 +189,20 @@ func fromEngine(err error) *apiError {
 	default:
 		return faultInternal.because(err)
 	}
+}
+
+// notExecuted tells why the provider has not acted: to whoever operates us, a provider that is down is another task than one that refuses us.
+func notExecuted(o idemkeys.Obstacle) fault {
+	f := faultProviderUnavailable
+	switch o {
+	case idemkeys.ObstacleCredentials:
+		f.message = "The payment provider refuses the credentials of this installation, which its operator has to mend; no money was moved yet. " +
+			"Send the same request again with the same key."
+	case idemkeys.ObstacleRateLimit:
+		f.message = "The payment provider takes no more requests from this installation at the moment; no money was moved yet. " +
+			"Send the same request again with the same key."
+	}
+	return f
 }
 
 // fromRefusal is the answer to a claim that was refused as things stand. The key is not spent.

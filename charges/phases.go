@@ -147,6 +147,12 @@ func unresolved(err error) doubt {
 		u.Park = p.Kind == provider.Conflict
 		u.RetryAfter = p.RetryAfter
 		u.Reference = p.RequestID
+		switch {
+		case p.Alert:
+			u.Obstacle = idemkeys.ObstacleCredentials
+		case p.HTTPStatus == http.StatusTooManyRequests:
+			u.Obstacle = idemkeys.ObstacleRateLimit
+		}
 	}
 	return doubt{u}
 }

@@ -99,11 +99,68 @@ func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"serv"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate", "down"}, {"apikeys", "create"}, {"apikeys", "revoke"}, {"apikeys", "frob"},
 		{"reconcile", "--limit", "0"}, {"reconcile", "--limit", "x"}, {"stripesim", "--nope"}, {"dev", "x"},
+		{"help", "nope"}, {"help", "ops", "nope"}, {"help", "ops", "show", "x"}, {"nope", "--help"},
 	} {
 		r := w.run(nil, args...)
 		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
 			t.Errorf("%v: exit code %d, want 2 and one line on stderr\n%s%s", args, r.code, r.stdout, r.stderr)
 		}
+	}
+}
+
+// A simulator that would not do what it is asked to does not start, and says which flag it is.
+func TestStripeSimFlags(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	for _, args := range [][]string{
+		{"--listen", "nowhere"}, {"--listen", "127.0.0.1:99999"}, {"--listen", "127.0.0.1"}, {"--key-window", "0s"}, {"--key-window", "-1h"}, {"--search-lag", "-1s"},
+		{"--webhook-url", "127.0.0.1:8080"}, {"--webhook-url", "ftp://x/"}, {"--webhook-url", "http:///path"}, {"--webhook-secret", ""}, {"--webhook-secret", "a,,b"},
+	} {
+		r := w.run(nil, append([]string{"stripesim"}, args...)...)
+		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, args[0]+" must") || r.stdout != "" {
+			t.Errorf("%v: exit code %d, want 2 and one line that names the flag\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// The driver tells of each address on a line of its own.
+func TestDatabaseErrorsAreOneLine(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	for _, args := range [][]string{{"apikeys", "list"}, {"reconcile"}, {"migrate"}} {
+		r := w.run([]string{"DATABASE_URL=postgres://u:hushDatabase@127.0.0.1:1,127.0.0.1:2/x", "STRIPE_API_KEY=sk_test_x"}, args...)
+		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "127.0.0.1:2") || strings.Contains(r.stderr, "hush") {
+			t.Errorf("%v: exit code %d, want 1 and one line\n%s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// What operators' programs read of an operation has a state, whatever became of it; and what ends soon says nothing meanwhile.
+func TestShownOperations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client(w.serve())
+	w.sim.arm(1, fault{"type": "drop_after"})
+	c.Charge("k", twenty) // two attempts, so that there is a log that outlives the key
+	charge := c.Charge("k", twenty).ID()
+	var key struct{ Operation string }
+	c.Get("/v1/idempotency_keys/k").JSON(&key)
+	state := func(id string) (shown struct{ Operation, State, Status string }) {
+		if err := json.Unmarshal([]byte(w.must("ops", "show", id, "--json").stdout), &shown); err != nil {
+			t.Fatal(err)
+		}
+		return shown
+	}
+	if s := state(charge); s.State != "finished" || s.Operation != key.Operation || s.Status != "completed" {
+		t.Errorf("finished: %+v", s)
+	}
+	if r := w.must("audit", "--since", "1h"); r.stderr != "" || !strings.Contains(r.stdout, "0 differences") {
+		t.Errorf("audit: %+v", r)
+	}
+	execSQL(t, w.dbURL, "UPDATE idempotency_keys SET expires_at = now() - interval '1 hour'")
+	w.must("sweep")
+	if s := state(key.Operation); s.State != "swept" || s.Operation != key.Operation {
+		t.Errorf("swept: %+v", s)
 	}
 }
 

@@ -68,6 +68,7 @@ func checkRequestLines(t *testing.T, said string) {
 			RequestID   string `json:"request_id"`
 			OperationID string `json:"operation_id"`
 			Status      int    `json:"status"`
+			NextRunIn   string `json:"next_run_in"` // for people: no count of nanoseconds
 		}
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Errorf("not JSON: %s", line)

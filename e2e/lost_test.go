@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
 
 	"paidonce/api/apitest"
@@ -86,11 +87,25 @@ func TestProviderDown(t *testing.T) {
 	if a.Code != http.StatusServiceUnavailable || a.Error().Code != "provider_unavailable" || a.Error().Advice != "retry_same_key" {
 		t.Errorf("%d %s, want 503 provider_unavailable", a.Code, a.Body)
 	}
+	if !strings.Contains(a.Error().Message, "could not be reached") {
+		t.Errorf("not reached: %s", a.Body)
+	}
 	w.runSim(w.sim, address[len("http://"):])
 	if a := c.Charge("k", twenty); a.Code != http.StatusCreated {
 		t.Errorf("%d %s", a.Code, a.Body)
 	}
-	w.sim.mustHave(t, 1)
+	// Reached, it may have nothing to do with us.
+	for status, says := range map[int]string{401: "refuses the credentials", 403: "refuses the credentials", 429: "takes no more requests"} {
+		key := fmt.Sprint("k-", status)
+		w.sim.arm(1, fault{"type": "status_before", "status": status})
+		if a := c.Charge(key, twenty); a.Code != http.StatusServiceUnavailable || a.Error().Code != "provider_unavailable" || !strings.Contains(a.Error().Message, says) {
+			t.Errorf("%d of the provider: %d %s", status, a.Code, a.Body)
+		}
+		if a := c.Charge(key, twenty); a.Code != http.StatusCreated {
+			t.Errorf("after a %d of the provider: %d %s", status, a.Code, a.Body)
+		}
+	}
+	w.sim.mustHave(t, 4)
 	w.checkBooks()
 }
 

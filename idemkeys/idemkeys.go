@@ -150,11 +150,21 @@ type Resolution struct {
 	News       bool   // not a person's word but the provider's own news; the log says settled
 }
 
+// Obstacle is why a provider that answered did not act.
+type Obstacle string
+
+// Obstacles; without one the provider was not reached.
+const (
+	ObstacleCredentials Obstacle = "credentials" // it refuses ours
+	ObstacleRateLimit   Obstacle = "rate_limit"  // it takes no more calls from us at the moment
+)
+
 // Unresolved is what a phase knows when it knows no outcome.
 type Unresolved struct {
 	Reason      string        // cleaned text for operators
 	Reference   string        // the provider's request id, if any
 	NotExecuted bool          // this attempt is known to have had no effect
+	Obstacle    Obstacle      // why it has had none, when the provider said so
 	ServerError bool          // the provider answered a send with 5xx
 	Missed      bool          // a complete look-up found nothing, and sending is no longer possible
 	Park        bool          // a person has to decide
@@ -200,8 +210,8 @@ type Unknown struct {
 	OperationID string
 	ResourceID  string
 	RetryAfter  time.Duration
-	NotExecuted bool // the provider is known not to have acted
-	RateLimited bool
+	NotExecuted bool     // the provider is known not to have acted
+	Obstacle    Obstacle // why it has not, when it said so
 	Cause       error
 }
 

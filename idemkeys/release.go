@@ -54,7 +54,7 @@ func (e *Engine) unresolved(ctx context.Context, op Operation, cause error) (Res
 	e.release(ctx, op, *u)
 	return Result{}, &Unknown{
 		OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: max(u.RetryAfter, time.Second),
-		NotExecuted: u.NotExecuted && !op.Reached, Cause: u,
+		NotExecuted: u.NotExecuted && !op.Reached, Obstacle: u.Obstacle, Cause: u,
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
 		return
 	}
 	e.stats.released.Add(1)
-	log.WarnContext(ctx, "no outcome yet", "reason", u.Reason, "not_executed", u.NotExecuted, "next_run_in", pause.Round(time.Millisecond))
+	log.WarnContext(ctx, "no outcome yet", "reason", u.Reason, "not_executed", u.NotExecuted, "next_run_in", pause.Round(time.Millisecond).String())
 }
 
 // Abandon gives back a lease that was or may have been written after its owner had given up on it, so that the next caller need not wait for

@@ -21,8 +21,17 @@ func newAuditCommand() *cobra.Command {
 		Use:   "audit --since WHEN",
 		Short: "Compare the provider's charges with ours, and tell what does not agree",
 		Long: `Walks the provider's list of charges and ours side by side, from WHEN (a duration such as 48h, a date, or a time in RFC 3339) to now, and tells
-every difference: charges of this installation that are unknown or unsettled here, missing there, made twice, of another status or amount. It reads
-only, in bounded memory. --adopt also writes in what it finds unsettled here, checked at the provider and through the same fence as any driver.
+every difference. It reads only, in bounded memory. --adopt also writes in what it finds unsettled here, checked at the provider and through the
+same fence as any driver.
+
+Kinds of difference; docs/operations.md says what to do about each:
+  unknown_here    the provider has a charge of this installation that is not here
+  unsettled_here  the provider has the charge; here its operation has no outcome yet
+  missing_there   here it was made; the provider does not have it
+  made_twice      the provider has another charge of the same operation
+  other_status    one side says that it succeeded, the other that it did not
+  other_amount    amount, currency, captured or refunded amount differ
+
 Exit codes: 0 all agree, 1 could not run, 2 wrong usage, 3 something differs.`,
 		Example: "  paidonce audit --since 48h\n  paidonce audit --since 2026-01-31 --json\n  paidonce audit --since 72h --adopt     # after a restore",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +44,7 @@ Exit codes: 0 all agree, 1 could not run, 2 wrong usage, 3 something differs.`,
 				if err != nil {
 					return usageError{err}
 				}
-				r := auditReport{out: cmd.OutOrStdout(), json: asJSON, app: a, adopt: adopt}
+				r := auditReport{out: cmd.OutOrStdout(), json: asJSON, app: a, adopt: adopt, told: time.Now()}
 				return r.run(ctx, from, now)
 			})
 		},

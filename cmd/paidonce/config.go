@@ -89,7 +89,7 @@ func loadConfig(needs need) (*config, error) {
 		for _, p := range problems {
 			lines = append(lines, "  "+p.Error())
 		}
-		return nil, errors.New(strings.Join(lines, "\n"))
+		return nil, problemList{errors.New(strings.Join(lines, "\n"))}
 	}
 	return &c, nil
 }

@@ -34,24 +34,45 @@ func run(args []string) int {
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	var person needsPerson
+	var list problemList
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &person):
-		fmt.Fprintln(os.Stderr, "paidonce:", err)
+		fmt.Fprintln(os.Stderr, "paidonce:", inOneLine(err))
 		return exitPerson
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
-		// On one line also when cobra suggests similar commands.
-		fmt.Fprintf(os.Stderr, "paidonce: %s (see --help)\n", strings.Join(strings.Fields(err.Error()), " "))
+		fmt.Fprintf(os.Stderr, "paidonce: %s (see --help)\n", inOneLine(err))
 		return exitUsage
-	default:
+	case errors.As(err, &list):
 		fmt.Fprintln(os.Stderr, "paidonce:", err)
+		return exitFailed
+	default:
+		fmt.Fprintln(os.Stderr, "paidonce:", inOneLine(err))
 		return exitFailed
 	}
 }
 
+// inOneLine is an error on one line, also where libraries make several (pgx tells of each address, cobra suggests commands): so it stays whole in a log.
+func inOneLine(err error) string {
+	var said string
+	for line := range strings.Lines(err.Error()) {
+		switch line = strings.TrimSpace(line); {
+		case line == "":
+		case said == "" || strings.HasSuffix(said, ":") || strings.HasSuffix(said, "?"):
+			said = strings.TrimSpace(said + " " + line)
+		default:
+			said += "; " + line
+		}
+	}
+	return said
+}
+
 // usageError is a command line that says nothing we know.
 type usageError struct{ error }
+
+// problemList is an error of several problems, a line each.
+type problemList struct{ error }
 
 // needsPerson is a success that left something for a person.
 type needsPerson struct{ error }
@@ -76,8 +97,28 @@ Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something need
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newAuditCommand(), newAPIKeysCommand(), newChargesCommand(), newStripeSimCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(newHelpCommand(root))
 	strictArgs(root)
 	return root
+}
+
+// newHelpCommand is cobra's, but for what does not exist: that is wrong usage here as anywhere.
+func newHelpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Help about any command",
+		Example: "  paidonce help charges create",
+		RunE: func(_ *cobra.Command, args []string) error {
+			about, rest, err := root.Find(args)
+			switch {
+			case err != nil:
+				return usageError{err}
+			case len(rest) > 0:
+				return usageError{fmt.Errorf("unknown command %q for %q", rest[0], about.CommandPath())}
+			}
+			return about.Help()
+		},
+	}
 }
 
 // strictArgs makes wrong arguments wrong usage, for every command.

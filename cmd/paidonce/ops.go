@@ -172,6 +172,12 @@ func historyToJSON(h idemkeys.History) historyJSON {
 		ServerErrors: h.ServerErrors, Misses: h.Misses, ParkedAt: rfc3339Ptr(h.ParkedAt), ResponseCode: h.ResponseCode,
 		FinishedAt: rfc3339Ptr(h.FinishedAt), Plan: string(h.Next), Log: []lineJSON{},
 	}
+	switch {
+	case h.Status == "":
+		j.State = "swept" // what is left is the log
+	case j.State == "":
+		j.State = "finished"
+	}
 	for _, l := range h.Log {
 		j.Log = append(j.Log, lineJSON{rfc3339(l.At), l.Event, l.Attempt, l.Actor, rfc3339Ptr(l.BeganAt), l.Detail, l.Reference})
 	}

@@ -7,6 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,6 +45,32 @@ type stripeSimFlags struct {
 	untilStdinCloses              bool
 }
 
+// check says what is wrong with the flags before anything is opened: a receiver that cannot be called would look like a provider that says nothing.
+func (f *stripeSimFlags) check() error {
+	_, port, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen must be host:port, such as 127.0.0.1:12111, not %q", f.listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("--listen must have a port from 0 to 65535, not %q", port)
+	}
+	if f.keyWindow <= 0 {
+		return fmt.Errorf("--key-window must be above 0, such as 24h, not %v", f.keyWindow)
+	}
+	if f.searchLag < 0 {
+		return fmt.Errorf("--search-lag must be 0 or more, not %v", f.searchLag)
+	}
+	for _, address := range f.webhookURLs {
+		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("--webhook-url must be a URL such as http://127.0.0.1:8080/v1/provider/stripe/webhooks, not %q", address)
+		}
+	}
+	if slices.Contains(strings.Split(f.webhookSecret, ","), "") {
+		return errors.New("--webhook-secret must be a secret, or several with commas, none of them empty")
+	}
+	return nil
+}
+
 // newStripeSimCommand makes "paidonce stripesim", which runs until its context ends.
 func newStripeSimCommand() *cobra.Command {
 	var f stripeSimFlags
@@ -53,7 +83,12 @@ idempotency keys, a durable ledger, signed webhooks, and switches for faults und
 It moves no money and accepts any key that begins with sk_ or rk_. The switches need none, so keep it off public networks.`,
 		Example: stripeSimExample,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runStripeSim(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return usageError{err}
+			}
+			return runStripeSim(cmd, f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:12111", "address to listen on; port 0 takes a free one")

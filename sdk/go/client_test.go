@@ -86,6 +86,30 @@ func TestEachAttemptIsTheSame(t *testing.T) {
 	}
 }
 
+// What does the same when it is repeated needs no key, and is sent as often as is needed, each time the same.
+func TestRepeatableCalls(t *testing.T) {
+	t.Parallel()
+	for want, call := range map[request]func(context.Context, *Client) error{
+		{"", `{"url":"https://x/"}`}: func(ctx context.Context, c *Client) error {
+			_, err := c.PutWebhookEndpoint(ctx, "a/b", WebhookEndpointParams{Url: "https://x/"})
+			return err
+		},
+		{"", `{"webhook_endpoint":"hook"}`}: func(ctx context.Context, c *Client) error {
+			_, err := c.ResendEvent(ctx, "evt_1", EventResendParams{WebhookEndpoint: Ptr("hook")})
+			return err
+		},
+		{}: func(ctx context.Context, c *Client) error {
+			_, err := c.RotateWebhookEndpointSecret(ctx, "hook")
+			return err
+		},
+	} {
+		s := serve(t, 0, 503, 200)
+		if err := call(t.Context(), s.client(t, nil)); err != nil || !slices.Equal(s.sent, []request{want, want, want}) {
+			t.Errorf("%v, sent %v", err, s.sent)
+		}
+	}
+}
+
 func TestNothingElseIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 307, 400, 401, 402, 403, 404, 405, 410, 413, 415, 422} {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -175,6 +176,99 @@ func TestLiveCaptureRefundList(t *testing.T) {
 		}
 	}
 	if _, err := c.Charge(t.Context(), "ch_nothing"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestLiveEvents(t *testing.T) {
+	c := live(t, FileStore(t.TempDir()))
+	first, err := c.CreateCharge(t.Context(), "go-event-1", twenty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last string // the newest, in an order of one
+	for e, err := range c.Events(t.Context(), EventQuery{Order: Ptr(NewestFirst), Limit: Ptr(1)}) {
+		if last = e.ID; err != nil || !bytes.Contains(e.Data.Object, []byte(first.Data.Id)) {
+			t.Fatalf("%+v %v", e, err)
+		}
+		break
+	}
+	var made []string
+	for _, name := range []string{"go-event-2", "go-event-3", "go-event-4"} {
+		r, err := c.CreateCharge(t.Context(), name, twenty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, r.Data.Id)
+	}
+	var told []string
+	for e, err := range c.Events(t.Context(), EventQuery{StartingAfter: &last, Limit: Ptr(2), Type: Ptr(EventType("charge.succeeded"))}) {
+		var ch Charge
+		if err != nil || json.Unmarshal(e.Data.Object, &ch) != nil || e.Type != "charge.succeeded" || e.Sequence != 1 {
+			t.Fatalf("%+v %v", e, err)
+		}
+		told = append(told, ch.Id)
+		last = e.ID
+	}
+	if !slices.Equal(told, made) {
+		t.Errorf("told of %v, made %v", told, made)
+	}
+	if e, err := c.Event(t.Context(), last); err != nil || e.Data.ID != last || !bytes.Contains(e.Data.Data.Object, []byte(made[2])) {
+		t.Errorf("%+v %v", e, err)
+	}
+	if _, err := c.Event(t.Context(), "evt_nothing"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	for _, err := range c.Events(t.Context(), EventQuery{StartingAfter: Ptr("evt_nothing")}) {
+		var e *Error
+		if !errors.As(err, &e) || e.Code != "resource_missing" || e.Param != "starting_after" {
+			t.Error(err)
+		}
+	}
+	tryEndpoints(t, c, last)
+}
+
+// tryEndpoints goes through the life of a webhook endpoint, to which an event of a type that it does not want is resent.
+func tryEndpoints(t *testing.T, c *Client, event string) {
+	t.Helper()
+	var e *Error
+	if _, err := c.PutWebhookEndpoint(t.Context(), "go hook/1", WebhookEndpointParams{Url: "https://203.0.114.7/in"}); !errors.As(err, &e) || e.Status != 400 || e.Param != "id" {
+		t.Errorf("an id that is none: %v", err) // in the path it is one segment, so it is this that is refused
+	}
+	p := WebhookEndpointParams{Url: "https://203.0.114.7/in", EnabledEvents: []string{"charge.refunded"}, Description: Ptr("Go")}
+	made, err := c.PutWebhookEndpoint(t.Context(), "go", p)
+	if err != nil || made.Status != http.StatusCreated || made.Data.Secret == "" || made.Data.Url != p.Url {
+		t.Fatalf("%+v %v", made, err)
+	}
+	if again, err := c.PutWebhookEndpoint(t.Context(), "go", p); err != nil || again.Status != http.StatusOK || again.Data.Secret != made.Data.Secret {
+		t.Errorf("%+v %v", again, err)
+	}
+	rotated, err := c.RotateWebhookEndpointSecret(t.Context(), "go")
+	if err != nil || rotated.Data.Secret == made.Data.Secret {
+		t.Errorf("%+v %v", rotated, err)
+	}
+	if got, err := c.WebhookEndpoint(t.Context(), "go"); err != nil || got.Data.Secret != rotated.Data.Secret || !slices.Equal(got.Data.EnabledEvents, p.EnabledEvents) {
+		t.Errorf("%+v %v", got, err)
+	}
+	if all, err := c.WebhookEndpoints(t.Context()); err != nil || len(all) != 1 || all[0].Id != "go" {
+		t.Errorf("%+v %v", all, err)
+	}
+	for endpoint, want := range map[string]int{"": 0, "go": 1} {
+		var p EventResendParams
+		if endpoint != "" {
+			p.WebhookEndpoint = &endpoint
+		}
+		if r, err := c.ResendEvent(t.Context(), event, p); err != nil || r.Data.Deliveries != want || r.Data.Event != event {
+			t.Errorf("resent to %q: %+v %v", endpoint, r, err)
+		}
+	}
+	if _, err := c.ResendEvent(t.Context(), event, EventResendParams{WebhookEndpoint: Ptr("nowhere")}); !errors.Is(err, ErrNotFound) || !errors.As(err, &e) || e.Param != "webhook_endpoint" {
+		t.Error(err)
+	}
+	if gone, err := c.DeleteWebhookEndpoint(t.Context(), "go"); err != nil || !gone.Data.Deleted {
+		t.Errorf("%+v %v", gone, err)
+	}
+	if _, err := c.DeleteWebhookEndpoint(t.Context(), "go"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 }

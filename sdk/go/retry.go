@@ -71,8 +71,10 @@ func (c *Client) attempt(ctx context.Context, method, address string, body []byt
 	// Without it net/http cannot send the request again behind our back, and we know of each attempt.
 	req.GetBody = nil
 	req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
-	if key != "" {
+	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
 	res, err := c.http.Do(req)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Event is what Paidonce delivers.
+// Event is something that came true: what Paidonce delivers, and what [Client.Events] lists.
 type Event struct {
 	ID       string `json:"id"` // deliveries may be repeated: who has stored the id has seen the event
 	Type     string `json:"type"`

@@ -93,6 +93,43 @@ test('capture, refund, lists', { skip }, async () => {
   assert.ok(wrong instanceof sdk.AuthenticationError);
 });
 
+test('events, oldest first, from the last one seen on', { skip }, async () => {
+  const { data: first } = await client().charges.create('event-1', params());
+  const { data: newest } = await client().events.list({ order: 'desc', limit: 1 });
+  assert.deepEqual([newest.data.length, newest.data[0].data.object.id], [1, first.id]);
+  const made = [];
+  for (const name of ['event-2', 'event-3', 'event-4']) made.push((await client().charges.create(name, params())).data.id);
+  const told = [];
+  for await (const event of client().events.all({ starting_after: newest.data[0].id, limit: 2, type: 'charge.succeeded' })) told.push(event);
+  assert.deepEqual(told.map((event) => event.data.object.id), made);
+  assert.deepEqual((await client().events.retrieve(told[0].id)).data, told[0]);
+  const gone = await raised(client().events.all({ starting_after: 'evt_nothing' }).next());
+  assert.deepEqual([gone.status, gone.code, gone.param], [400, 'resource_missing', 'starting_after']);
+});
+
+test('the life of a webhook endpoint', { skip }, async () => {
+  const { webhookEndpoints, events } = client();
+  const wanted = { url: 'https://203.0.114.7/in', enabled_events: ['charge.refunded'], description: 'TypeScript' };
+  const made = await webhookEndpoints.put('typescript', wanted);
+  assert.equal(made.status, 201);
+  const again = await webhookEndpoints.put('typescript', wanted);
+  assert.deepEqual([again.status, again.data.secret, again.data.url], [200, made.data.secret, wanted.url]);
+  const rotated = await webhookEndpoints.rotateSecret('typescript');
+  assert.notEqual(rotated.data.secret, made.data.secret);
+  assert.equal((await webhookEndpoints.retrieve('typescript')).data.secret, rotated.data.secret);
+  assert.deepEqual((await webhookEndpoints.list()).data.data.map(({ id }) => id), ['typescript']);
+  await client().charges.create('endpoint-1', params());
+  const [event] = (await events.list({ order: 'desc', limit: 1 })).data.data;
+  assert.equal((await events.resend(event.id)).data.deliveries, 0); // nobody wants it
+  assert.equal((await events.resend(event.id, { webhook_endpoint: 'typescript' })).data.deliveries, 1);
+  const nowhere = await raised(events.resend(event.id, { webhook_endpoint: 'nowhere' }));
+  assert.deepEqual([nowhere.status, nowhere.param], [404, 'webhook_endpoint']);
+  const none = await raised(webhookEndpoints.put('no id/1', wanted));
+  assert.deepEqual([none.status, none.param], [400, 'id']); // in the path it is one segment, so it is this that is refused
+  assert.equal((await webhookEndpoints.delete('typescript')).data.deleted, true);
+  assert.equal((await raised(webhookEndpoints.delete('typescript'))).status, 404);
+});
+
 /** Runs a program that charges, and kills it at once when the provider has been asked. */
 async function killed(operation, fault) {
   const before = await switchSim('stats');

@@ -14,11 +14,12 @@ const params = { amount: 2000, currency: 'usd', source: 'tok_visa' };
 function server(...answers) {
   const sent = [];
   const fetch = async (url, init) => {
-    sent.push({ url, key: init.headers['Idempotency-Key'], body: init.body });
+    const headers = new Headers(init.headers);
+    sent.push({ url, key: headers.get('Idempotency-Key'), body: init.body, type: headers.get('Content-Type') });
     const next = answers.length > 1 ? answers.shift() : answers[0];
     if (next instanceof Error) throw next;
-    const [status, headers = {}, body = status < 300 ? charge : '{"error":{"type":"api_error","message":"m","advice":"retry_same_key"}}'] = [].concat(next);
-    return new Response(body, { status, headers });
+    const [status, more = {}, body = status < 300 ? charge : '{"error":{"type":"api_error","message":"m","advice":"retry_same_key"}}'] = [].concat(next);
+    return new Response(body, { status, headers: more });
   };
   return { sent, fetch };
 }
@@ -36,6 +37,19 @@ test('each attempt sends the same key and the same bytes', async () => {
     assert.equal(sent.length, 3);
     assert.deepEqual(sent[1], sent[0]);
     assert.deepEqual(sent[2], sent[0]);
+  }
+});
+
+test('what does the same when it is repeated needs no key, and is the same each time', async () => {
+  for (const [call, path, body] of [
+    [(c) => c.webhookEndpoints.put('a b', { url: 'https://x/' }), 'webhook_endpoints/a%20b', '{"url":"https://x/"}'],
+    [(c) => c.events.resend('evt_1', { webhook_endpoint: 'hook' }), 'events/evt_1/resend', '{"webhook_endpoint":"hook"}'],
+    [(c) => c.webhookEndpoints.rotateSecret('hook'), 'webhook_endpoints/hook/rotate_secret', undefined],
+  ]) {
+    const { sent, fetch } = server(new TypeError('fetch failed'), 503, [200, { 'Content-Type': 'application/json' }]);
+    await call(client(fetch));
+    const once = { url: `http://paidonce.test/v1/${path}`, key: null, body, type: body ? 'application/json' : null };
+    assert.deepEqual(sent, [once, once, once]);
   }
 });
 

@@ -48,6 +48,7 @@ generate: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen ## write the generated code anew
 	rm -f db/*.sql.go # sqlc does not remove what it made of a query file that is gone
 	$(TOOLS)/sqlc generate
 	$(TOOLS)/oapi-codegen -config api/oapi-codegen.yaml openapi.yaml
+	go run ./sdk/python/generate
 
 .PHONY: verify
 verify: verify-generated verify-format vet lint verify-modules ## check generated code, format, vet, linters, go.mod
@@ -126,15 +127,16 @@ fuzz: ## run each fuzz target for FUZZ_TIME
 # Needs Node.js 20 or newer and npm, besides Go. What is generated is committed: only who changes openapi.yaml needs this.
 .PHONY: sdk
 sdk: $(TOOLS)/oapi-codegen ## generate the SDKs from openapi.yaml, and compile the TypeScript one (needs Node.js)
+	go run ./sdk/python/generate
 	cd sdk/typescript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent generate && npm run --silent build
 	cd sdk/go && "$(CURDIR)/$(TOOLS)/oapi-codegen" -config oapi-codegen.yaml ../../openapi.yaml && go build ./...
 
-# make test runs these as well, and skips what Node.js is missing for; here that is a failure, and so are stale SDKs.
+# make test runs these as well, and skips what Node.js or Python is missing for; here that is a failure, and so are stale SDKs.
 .PHONY: test-sdk
-test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a real server (needs Node.js)
+test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a real server (needs Node.js and Python)
 	@git diff --exit-code --stat -- sdk || { echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
 	cd sdk/go && go mod verify && go vet ./... && "$(CURDIR)/$(TOOLS)/golangci-lint" run --allow-parallel-runners ./...
-	PAIDONCE_NEED_NODE=1 go test -count=1 -run 'SDK|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand|Browser|Parts' ./e2e ./docs/reference
+	PAIDONCE_NEED_NODE=1 PAIDONCE_NEED_PYTHON=1 go test -count=1 -run 'SDK|Python|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand|Browser|Parts' ./e2e ./docs/reference
 
 # Built by version, outside tools/go.mod: its requirements would change those of the generators.
 OASDIFF := 1.37.0

@@ -92,6 +92,13 @@ func TestWebhooksAreVerified(t *testing.T) {
 			t.Error(said)
 		}
 	})
+	t.Run("Python SDK", func(t *testing.T) {
+		needsPython(t)
+		out, err := w.python(pythonSDK, idle, []string{"DELIVERY=" + file}, "-m", "tests.delivery").CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != "charge.succeeded 2000" {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 	for name, script := range map[string]string{
 		"stripe-newest": "stripe.webhook.mjs", "stripe-2023": "stripe.webhook.mjs", "TypeScript SDK": "test/delivery.mjs",
 	} {

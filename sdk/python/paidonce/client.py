@@ -1,0 +1,199 @@
+"""The client of an installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, Optional, cast
+from urllib.parse import quote, urlencode
+
+from . import schemas as s
+from .operations import Operations, Result, canonical, result_of
+from .retry import Exchanger
+from .store import OperationStore
+from .transport import HttpTransport, Transport
+
+_MAX_AGE = 23 * 3600.0
+"""Seconds: below the 24 hours for which a server keeps its keys unless configured otherwise."""
+_FULL_PAGE = 100
+"""The most that a list returns at once."""
+
+
+class Paidonce:
+    """A client of a Paidonce installation. Safe for concurrent use by threads, and after a fork."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        store: OperationStore,
+        *,
+        deadline: float = 60.0,
+        attempt_timeout: float = 30.0,
+        max_age: float = _MAX_AGE,
+        transport: Optional[Transport] = None,
+    ) -> None:
+        """
+        `base_url` is such as `http://127.0.0.1:8080`; `store` is where operations are kept. In seconds: how long a call may take with all its
+        attempts (`deadline`), how long one attempt may take, and from what age on an unfinished operation is not sent again (`max_age`,
+        below the server's retention of keys). Only the look-up of the host's name is not bounded. `transport` sends in another way, such as
+        `HttpTransport(context)` with certificates of your own.
+        """
+        exchanger = Exchanger(base_url, api_key, transport or HttpTransport(), deadline, attempt_timeout)
+        self.operations = Operations(exchanger, store, max_age)
+        self.charges = Charges(exchanger, self.operations)
+        self.refunds = Refunds(exchanger, self.operations)
+        self.idempotency_keys = IdempotencyKeys(exchanger)
+        self.events = Events(exchanger)
+        self.webhook_endpoints = WebhookEndpoints(exchanger)
+
+
+class Charges:
+    """Taking money. Each write takes the name of its operation, your own, first: it is done once for the name."""
+
+    def __init__(self, exchanger: Exchanger, operations: Operations) -> None:
+        self._exchanger = exchanger
+        self._operations = operations
+
+    def create(self, operation: str, params: s.ChargeParams) -> Result[s.Charge]:
+        """Charges once for the operation's name, however often and from wherever it is called."""
+        return self._operations.run(operation, "/v1/charges", params)
+
+    def capture(self, operation: str, charge_id: str, params: Optional[s.CaptureParams] = None) -> Result[s.Charge]:
+        """Takes the money of a charge that was made with `"capture": False`, all of it or the amount that the parameters name."""
+        return self._operations.run(operation, f"/v1/charges/{_segment(charge_id)}/capture", params or {})
+
+    def retrieve(self, charge_id: str) -> Result[s.Charge]:
+        return _call(self._exchanger, "GET", f"/v1/charges/{_segment(charge_id)}")
+
+    def list(self, query: Optional[s.ListChargesQuery] = None) -> Result[s.ChargeList]:
+        """A page of charges, newest first."""
+        return _call(self._exchanger, "GET", "/v1/charges", query)
+
+    def all(self, query: Optional[s.ListChargesQuery] = None) -> Iterator[s.Charge]:
+        """All charges, newest first, page after page."""
+        return _walk(self.list, query)
+
+
+class Refunds:
+    """Giving money back."""
+
+    def __init__(self, exchanger: Exchanger, operations: Operations) -> None:
+        self._exchanger = exchanger
+        self._operations = operations
+
+    def create(self, operation: str, params: s.RefundParams) -> Result[s.Refund]:
+        """Gives money back, once for the operation's name."""
+        return self._operations.run(operation, "/v1/refunds", params)
+
+    def retrieve(self, refund_id: str) -> Result[s.Refund]:
+        return _call(self._exchanger, "GET", f"/v1/refunds/{_segment(refund_id)}")
+
+    def list(self, query: Optional[s.ListRefundsQuery] = None) -> Result[s.RefundList]:
+        """A page of refunds, newest first."""
+        return _call(self._exchanger, "GET", "/v1/refunds", query)
+
+    def all(self, query: Optional[s.ListRefundsQuery] = None) -> Iterator[s.Refund]:
+        """All refunds, newest first, page after page."""
+        return _walk(self.list, query)
+
+
+class IdempotencyKeys:
+    def __init__(self, exchanger: Exchanger) -> None:
+        self._exchanger = exchanger
+
+    def retrieve(self, key: str) -> Result[s.IdempotencyKey]:
+        """What became of a key."""
+        return _call(self._exchanger, "GET", f"/v1/idempotency_keys/{_segment(key)}")
+
+
+class Events:
+    """What came true."""
+
+    def __init__(self, exchanger: Exchanger) -> None:
+        self._exchanger = exchanger
+
+    def retrieve(self, event_id: str) -> Result[s.Event]:
+        return _call(self._exchanger, "GET", f"/v1/events/{_segment(event_id)}")
+
+    def list(self, query: Optional[s.ListEventsQuery] = None) -> Result[s.EventList]:
+        """A page of events, oldest first unless the query says otherwise."""
+        return _call(self._exchanger, "GET", "/v1/events", query)
+
+    def all(self, query: Optional[s.ListEventsQuery] = None) -> Iterator[s.Event]:
+        """
+        All events there are now, oldest first unless the query says otherwise, page after page. Keep the id of the last one and come back
+        later with it as `starting_after`: nothing is missed, and nothing comes twice. An InvalidRequestError with the code `resource_missing`
+        says that the event of `starting_after` is no longer kept.
+        """
+        return _walk(self.list, query)
+
+    def resend(self, event_id: str, params: Optional[s.EventResendParams] = None) -> Result[s.EventResend]:
+        """Has the event delivered once more, under the same id: to all endpoints that want it, or to the one that the parameters name."""
+        return _call(self._exchanger, "POST", f"/v1/events/{_segment(event_id)}/resend", params=params)
+
+
+class WebhookEndpoints:
+    """Where events are delivered. You name an endpoint, so sending the same once more changes nothing and no operation is kept."""
+
+    def __init__(self, exchanger: Exchanger) -> None:
+        self._exchanger = exchanger
+
+    def put(self, endpoint_id: str, params: s.WebhookEndpointParams) -> Result[s.WebhookEndpoint]:
+        """Registers an endpoint, or replaces what was registered under its id. The answer has the secret that signs."""
+        return _call(self._exchanger, "PUT", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", params=params)
+
+    def retrieve(self, endpoint_id: str) -> Result[s.WebhookEndpoint]:
+        return _call(self._exchanger, "GET", f"/v1/webhook_endpoints/{_segment(endpoint_id)}")
+
+    def list(self) -> Result[s.WebhookEndpointList]:
+        """All endpoints; there are no pages."""
+        return _call(self._exchanger, "GET", "/v1/webhook_endpoints")
+
+    def delete(self, endpoint_id: str) -> Result[s.DeletedWebhookEndpoint]:
+        """Forgets the endpoint. A 404 may mean that an earlier attempt of yours did it."""
+        return _call(self._exchanger, "DELETE", f"/v1/webhook_endpoints/{_segment(endpoint_id)}")
+
+    def rotate_secret(self, endpoint_id: str) -> Result[s.WebhookEndpoint]:
+        """Makes a new secret; the ones before sign, too, for another 24 hours."""
+        return _call(self._exchanger, "POST", f"/v1/webhook_endpoints/{_segment(endpoint_id)}/rotate_secret")
+
+
+def _call(
+    exchanger: Exchanger,
+    method: str,
+    path: str,
+    query: Optional[Mapping[str, object]] = None,
+    params: Optional[Mapping[str, object]] = None,
+) -> Result[Any]:
+    """Makes a call that does the same when it is repeated, so no operation is kept for it."""
+    body = None if params is None else canonical(params).encode()
+    return result_of(exchanger.exchange(method, path + _query(query or {}), body))
+
+
+def _segment(name: str) -> str:
+    """A part of a path. An empty one would ask for something else than is meant."""
+    if not name:
+        raise ValueError("the id is empty")
+    return quote(name, safe="")
+
+
+def _query(query: Mapping[str, object]) -> str:
+    pairs: dict[str, object] = {}
+    for name, value in query.items():
+        if value is None:  # sent as a text, it would list something else than is meant
+            raise ValueError(f"{name} is None: leave it out instead")
+        if isinstance(value, Mapping):
+            pairs.update({f"{name}[{inner}]": bound for inner, bound in cast("Mapping[str, object]", value).items()})
+        else:
+            pairs[name] = value
+    return "?" + urlencode(pairs) if pairs else ""
+
+
+def _walk(page_of: Callable[[Any], Result[Any]], query: Optional[Mapping[str, object]]) -> Iterator[Any]:
+    at: dict[str, object] = {"limit": _FULL_PAGE, **(query or {})}
+    while True:
+        page = page_of(at).data
+        yield from page["data"]
+        if not page["has_more"] or not page["data"]:
+            return
+        at["starting_after"] = page["data"][-1]["id"]

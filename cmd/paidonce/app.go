@@ -14,6 +14,7 @@ import (
 	"paidonce/inbox"
 	"paidonce/metrics"
 	"paidonce/outbox"
+	"paidonce/outbox/receipt"
 	"paidonce/outbox/webhook"
 	"paidonce/provider"
 	"paidonce/provider/stripe"
@@ -35,6 +36,7 @@ type app struct {
 	events       *outbox.Store
 	relay        *outbox.Relay
 	streams      []*outbox.Stream // of openStreams
+	receipts     *receipt.Mailer  // of openReceipts; nil: there is no mail server
 	closers      []func()         // called last
 	metrics      *metrics.Metrics
 }

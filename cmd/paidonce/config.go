@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/mail"
 	"net/url"
 	"os"
 	"regexp"
@@ -22,6 +23,7 @@ import (
 	"paidonce/api"
 	"paidonce/charges"
 	"paidonce/idemkeys"
+	"paidonce/outbox/receipt"
 )
 
 // config is the environment. README.md and the table in docs/ describe each name.
@@ -51,12 +53,16 @@ type config struct {
 	AllowPrivate      bool          `env:"PAIDONCE_WEBHOOK_ALLOW_PRIVATE" envDefault:"false"`
 	NATSURL           string        `env:"PAIDONCE_NATS_URL"`
 	KafkaBrokers      []string      `env:"PAIDONCE_KAFKA_BROKERS"       envSeparator:","`
+	SMTPURL           string        `env:"PAIDONCE_SMTP_URL"`
+	SMTPFrom          string        `env:"PAIDONCE_SMTP_FROM"`
 	LogLevel          string        `env:"PAIDONCE_LOG_LEVEL"           envDefault:"info"`
 	LogFormat         string        `env:"PAIDONCE_LOG_FORMAT"`
 
 	workers    []string
 	maxBody    int64
 	ratePerSec float64 // 0: off
+	smtp       receipt.Server
+	smtpFrom   *mail.Address // nil: as the server has it
 	logLevel   slog.Level
 	jsonLog    bool
 }
@@ -83,6 +89,7 @@ func loadConfig(needs need) (*config, error) {
 	}
 	c.checkConnections(needs, bad)
 	c.checkTimes(bad)
+	c.checkMail(bad)
 	c.checkRest(bad)
 	if len(problems) > 0 {
 		lines := []string{"the configuration is not right:"}
@@ -195,6 +202,20 @@ func (c *config) checkTimes(bad reporter) {
 	}
 }
 
+func (c *config) checkMail(bad reporter) {
+	var err error
+	if c.SMTPURL != "" {
+		if c.smtp, err = receipt.ParseServer(c.SMTPURL); err != nil {
+			bad("PAIDONCE_SMTP_URL", "%s", err)
+		}
+	}
+	if c.SMTPFrom != "" {
+		if c.smtpFrom, err = receipt.ParseSender(c.SMTPFrom); err != nil {
+			bad("PAIDONCE_SMTP_FROM", "%s", err)
+		}
+	}
+}
+
 var instanceTag = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 func (c *config) checkRest(bad reporter) {
@@ -248,7 +269,7 @@ func (c *config) engine() idemkeys.Config {
 
 func (c *config) charges(installation string) charges.Config {
 	return charges.Config{
-		Installation: installation, LookupMisses: c.LookupMisses, Intents: c.StripeFlow == "payment_intents",
+		Installation: installation, LookupMisses: c.LookupMisses, Intents: c.StripeFlow == "payment_intents", OwnReceipts: c.SMTPURL != "",
 		Livemode: strings.Contains(c.StripeAPIKey, "_live_"), // sk_live_… and rk_live_… move real money
 	}
 }

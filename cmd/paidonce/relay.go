@@ -12,6 +12,7 @@ import (
 
 	"paidonce/outbox"
 	"paidonce/outbox/publish"
+	"paidonce/outbox/receipt"
 )
 
 // relayProgressEvery is how often a relay that a person started says what it has done.
@@ -21,9 +22,9 @@ func newRelayCommand() *cobra.Command {
 	var once, asJSON bool
 	c := &cobra.Command{
 		Use:   "relay",
-		Short: "Deliver events to webhook endpoints",
-		Long: `Delivers events to the endpoints that want them, and to the streams of PAIDONCE_NATS_URL and PAIDONCE_KAFKA_BROKERS, as the worker relay of ` + "`paidonce serve`" + ` does. Any number of relays share the
-work; each delivery is made by one of them. On SIGTERM or SIGINT what is being sent ends, and the process exits.`,
+		Short: "Deliver events to webhook endpoints, and receipts by mail",
+		Long: `Delivers events to the endpoints that want them, and to the streams of PAIDONCE_NATS_URL and PAIDONCE_KAFKA_BROKERS, and mails receipts with PAIDONCE_SMTP_URL, as the worker
+relay of ` + "`paidonce serve`" + ` does. Any number of relays share the work; each delivery is made by one of them. On SIGTERM or SIGINT what is being sent ends, and the process exits.`,
 		Example: "  paidonce relay             # until it is stopped\n  paidonce relay --once      # all that is due now, for cron",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON && !once {
@@ -31,6 +32,9 @@ work; each delivery is made by one of them. On SIGTERM or SIGINT what is being s
 			}
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				if err := a.openStreams(); err != nil {
+					return err
+				}
+				if err := a.openReceipts(ctx); err != nil {
 					return err
 				}
 				if once {
@@ -52,13 +56,19 @@ func relayOnce(ctx context.Context, a *app, out io.Writer, asJSON bool) error {
 		_, failed := s.Once(ctx)
 		err = errors.Join(err, failed)
 	}
-	c := a.relay.Counts()
+	if a.receipts != nil {
+		err = errors.Join(err, a.receipts.Once(ctx))
+	}
+	c, r := a.relay.Counts(), a.receiptCounts()
 	if asJSON {
-		if err := writeJSON(out, map[string]int64{"numbered": c.Numbered, "delivered": c.Delivered, "failed": c.Failed, "dead": c.Dead, "disabled_endpoints": c.Disabled}); err != nil {
+		if err := writeJSON(out, map[string]int64{
+			"numbered": c.Numbered, "delivered": c.Delivered, "failed": c.Failed, "dead": c.Dead, "disabled_endpoints": c.Disabled,
+			"receipts_sent": r.Sent, "receipts_failed": r.Failed, "receipts_refused": r.Refused, "receipts_unknown": r.Unknown, "receipts_expired": r.Expired,
+		}); err != nil {
 			return err
 		}
 	} else {
-		printCounts(out, c)
+		printCounts(out, c, r)
 	}
 	if err == nil && ctx.Err() != nil {
 		return fmt.Errorf("relay: interrupted; the rest is delivered next time")
@@ -71,6 +81,9 @@ func (a *app) workRelay(ctx context.Context) {
 	var streams sync.WaitGroup
 	for _, s := range a.streams {
 		streams.Go(func() { s.Work(ctx) })
+	}
+	if a.receipts != nil {
+		streams.Go(func() { a.receipts.Work(ctx) })
 	}
 	a.relay.Work(ctx)
 	streams.Wait()
@@ -108,10 +121,11 @@ func relayOn(ctx context.Context, a *app, out io.Writer) {
 	ticks := time.NewTicker(relayProgressEvery)
 	defer ticks.Stop()
 	var told outbox.Counts
+	var toldReceipts receipt.Counts
 	tell := func() {
-		if c := a.relay.Counts(); c != told {
-			told = c
-			printCounts(out, c)
+		if c, r := a.relay.Counts(), a.receiptCounts(); c != told || r != toldReceipts {
+			told, toldReceipts = c, r
+			printCounts(out, c, r)
 		}
 	}
 	for {
@@ -125,6 +139,9 @@ func relayOn(ctx context.Context, a *app, out io.Writer) {
 	}
 }
 
-func printCounts(out io.Writer, c outbox.Counts) {
+func printCounts(out io.Writer, c outbox.Counts, r receipt.Counts) {
 	fmt.Fprintf(out, "%d new events, %d delivered, %d attempts failed, %d given up on, %d endpoints disabled\n", c.Numbered, c.Delivered, c.Failed, c.Dead, c.Disabled)
+	if r != (receipt.Counts{}) {
+		fmt.Fprintf(out, "%d receipts sent, %d attempts failed, %d refused, %d unknown, %d too old\n", r.Sent, r.Failed, r.Refused, r.Unknown, r.Expired)
+	}
 }

@@ -58,6 +58,9 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		}
 		log.Warn("not for real money", "cause", err) // a live key is refused
 	}
+	if err := a.openReceipts(ctx); err != nil {
+		return err
+	}
 	edge, err := a.edge()
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"metrics":               {"api", "charges", "db", "idemkeys", "provider", "recovery"}, // it knows what it measures; none of it knows metrics
 	"outbox":                {"db"},
 	"outbox/publish":        {"outbox"},
+	"outbox/receipt":        {"db"},
 	"outbox/webhook":        {"outbox"},
 	"provider":              {},
 	"provider/providertest": {"provider"},

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/charges"
+	"paidonce/db"
+	"paidonce/outbox/receipt"
+)
+
+// openReceipts makes the mailer, if there is a mail server, and switches receipts on: before the first charge is taken whose receipt is ours to mail.
+func (a *app) openReceipts(ctx context.Context) error {
+	if a.cfg.SMTPURL == "" {
+		return nil
+	}
+	from := a.cfg.smtpFrom
+	if from == nil {
+		from = a.cfg.smtp.Sender()
+	}
+	m := receipt.New(receipt.Config{Pool: a.pool, Server: a.cfg.smtp, From: from, Decimals: charges.Decimals, Log: a.log, TTL: a.cfg.EventTTL})
+	if err := m.Begin(ctx); err != nil {
+		return fmt.Errorf("receipts: %w", err)
+	}
+	a.log.InfoContext(ctx, "receipts are mailed", "server", a.cfg.smtp.String(), "from", from.Address)
+	a.receipts = m
+	return nil
+}
+
+func (a *app) receiptCounts() receipt.Counts {
+	if a.receipts == nil {
+		return receipt.Counts{}
+	}
+	return a.receipts.Counts()
+}
+
+func newReceiptsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "receipts",
+		Short: "Receipt mails: list",
+		Long: `With PAIDONCE_SMTP_URL the relay mails a receipt to the receipt_email of each charge whose money was taken, at most once. list tells what became of them.
+
+States: pending; sending; sent: the mail server has it; refused: it will not have it; unknown: whether it has it is not known, and it is not sent
+again; expired: it could not be sent within a day.`,
+		Example: "  paidonce receipts list --state unknown",
+	}
+	c.AddCommand(newReceiptsListCommand())
+	return c
+}
+
+type receiptJSON struct {
+	Charge    string  `json:"charge"`
+	Account   string  `json:"account"`
+	Event     string  `json:"event"`
+	Email     string  `json:"email"`
+	State     string  `json:"state"`
+	Attempts  int     `json:"attempts"`
+	TakenAt   string  `json:"taken_at"`
+	NextRunAt *string `json:"next_run_at"`
+	LastAt    *string `json:"last_attempt_at"`
+	LastCode  int     `json:"last_code"`
+	LastError string  `json:"last_error"`
+}
+
+func newReceiptsListCommand() *cobra.Command {
+	var since, state, account string
+	var asJSON bool
+	var limit int
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List receipt mails, the newest first",
+		Example: "  paidonce receipts list --state unknown\n  paidonce receipts list --since 2h --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > opsListMax {
+				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			}
+			if state != "" && !slices.Contains(receipt.States, state) {
+				return usageError{fmt.Errorf("--state must be one of %s", strings.Join(receipt.States, ", "))}
+			}
+			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+				now, err := a.engine.Now(ctx)
+				if err != nil {
+					return err
+				}
+				from, err := parseSince(since, now)
+				if err != nil {
+					return usageError{err}
+				}
+				list, err := receipt.Newest(ctx, a.pool, receipt.Selection{Since: from, State: state, AccountID: account, Most: limit})
+				if err != nil {
+					return err
+				}
+				return printReceipts(cmd.OutOrStdout(), list, asJSON)
+			})
+		},
+	}
+	c.Flags().StringVar(&since, "since", "24h", "since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
+	c.Flags().StringVar(&state, "state", "", "only in this state")
+	c.Flags().StringVar(&account, "account", "", "only of the account with this id")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
+	return c
+}
+
+func printReceipts(out io.Writer, list []receipt.Receipt, asJSON bool) error {
+	if asJSON {
+		rows := make([]receiptJSON, 0, len(list))
+		for _, r := range list {
+			row := receiptJSON{
+				Charge: r.ChargeID, Account: r.AccountID, Event: r.EventID, Email: r.Address, State: r.State, Attempts: int(r.Attempts), TakenAt: rfc3339(r.TakenAt),
+				LastError: db.OrEmpty(r.LastError),
+			}
+			row.NextRunAt, row.LastAt = rfc3339Ptr(r.NextRunAt), rfc3339Ptr(r.LastAttemptAt)
+			if r.LastCode != nil {
+				row.LastCode = int(*r.LastCode)
+			}
+			rows = append(rows, row)
+		}
+		return writeJSON(out, rows)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHARGE\tACCOUNT\tEMAIL\tTAKEN\tATTEMPTS\tSTATE\tREASON")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.ChargeID, r.AccountID, r.Address, rfc3339(r.TakenAt), r.Attempts, r.State, oneLine(db.OrEmpty(r.LastError)))
+	}
+	return w.Flush()
+}

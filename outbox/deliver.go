@@ -130,10 +130,11 @@ func (r *Relay) writeSettled(ctx context.Context, results []tried) (map[string]d
 
 // pauseAfter is how long a delivery rests after its nth attempt: what grows with each, or what the endpoint asked for if that is longer.
 func (r *Relay) pauseAfter(attempts int, asked time.Duration) time.Duration {
-	p := pauseMax
-	if attempts < 30 {
-		p = min(r.cfg.Pause<<max(attempts-1, 0), pauseMax)
+	p := r.cfg.Pause
+	for n := 1; n < attempts && p < pauseMax; n++ {
+		p *= 2
 	}
+	p = min(p, pauseMax)
 	p = p/2 + around(p/2)
 	if asked = min(asked, retryAfterMax); asked > p {
 		return asked + around(asked/20)

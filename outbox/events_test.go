@@ -13,7 +13,7 @@ import (
 	"paidonce/outbox"
 )
 
-// TestHeldBackTransaction: an event that was written early and commits late is listed after what was seen, and delivered.
+// TestHeldBackTransaction: trap 60, PB-181: an event that was written early and commits late is listed after what was seen, and delivered.
 func TestHeldBackTransaction(t *testing.T) {
 	w := newWorld(t)
 	w.put("hook", "http://receiver.test/")
@@ -47,7 +47,7 @@ func TestHeldBackTransaction(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissed: writers commit out of order, some roll back, several number; readers that walk to the end and come back see each event once.
+// TestNothingIsMissed: trap 60, PB-181, PB-183: writers commit out of order, some roll back, several number; readers that walk to the end and come back see each event once.
 func TestNothingIsMissed(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -134,7 +134,7 @@ func TestNothingIsMissed(t *testing.T) {
 	}
 }
 
-// TestTies: events of one transaction, at one time, in the order of their ids.
+// TestTies: PB-200: events of one transaction, at one time, in the order of their ids.
 func TestTies(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at)
@@ -208,7 +208,7 @@ func TestPagesAndFilters(t *testing.T) {
 	}
 }
 
-// TestOrderUnderAnOldSnapshot prints what giving places costs while a transaction stays open, and tries that one that commits very late is found.
+// TestOrderUnderAnOldSnapshot: PB-201: prints what giving places costs while a transaction stays open, and tries that one that commits very late is found.
 func TestOrderUnderAnOldSnapshot(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()

@@ -14,7 +14,7 @@ import (
 	"paidonce/outbox"
 )
 
-// TestManyRelays: four of them, 10,000 events, one endpoint that hangs: the other gets its own at full rate, and none from two at once.
+// TestManyRelays: trap 65: four of them, 10,000 events, one endpoint that hangs: the other gets its own at full rate, and none from two at once.
 func TestManyRelays(t *testing.T) {
 	w, r, hanging := newWorld(t), newReceiver(t), newReceiver(t)
 	const events = 10_000
@@ -68,7 +68,7 @@ func TestRate(t *testing.T) {
 	t.Logf("ordered and queued %.0f/s, delivered %.0f/s", events/order.Seconds(), events/took.Seconds())
 }
 
-// TestKilledRelay: a relay that dies between claim and result leaves its deliveries to others, when its lease is over; ids and bytes stay the same.
+// TestKilledRelay: PB-193: a relay that dies between claim and result leaves its deliveries to others, when its lease is over; ids and bytes stay the same.
 func TestKilledRelay(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -106,7 +106,7 @@ func (d *dies) Send(ctx context.Context, m outbox.Message) (outbox.Answer, error
 	return outbox.Answer{}, nil
 }
 
-// TestLateResult: a relay that was away for longer than its lease does not undo what another has written down.
+// TestLateResult: PB-195: a relay that was away for longer than its lease does not undo what another has written down.
 func TestLateResult(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -141,7 +141,7 @@ func (g *gate) Send(context.Context, outbox.Message) (outbox.Answer, error) {
 	return outbox.Answer{Status: 500}, nil
 }
 
-// TestOrderOfAnObject: several relays and a receiver of random speed; events of one object arrive in their order.
+// TestOrderOfAnObject: PB-187: several relays and a receiver of random speed; events of one object arrive in their order.
 func TestOrderOfAnObject(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -172,7 +172,7 @@ func TestOrderOfAnObject(t *testing.T) {
 	}
 }
 
-// TestPoison: an event that its consumer cannot take holds back those of its object for a while, others not at all, and none for ever.
+// TestPoison: trap 64: an event that its consumer cannot take holds back those of its object for a while, others not at all, and none for ever.
 func TestPoison(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -228,7 +228,7 @@ func TestResend(t *testing.T) {
 	}
 }
 
-// TestOldSnapshots: a transaction that stays open keeps dead rows; delivery goes on.
+// TestOldSnapshots: PB-201: a transaction that stays open keeps dead rows; delivery goes on.
 func TestOldSnapshots(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)

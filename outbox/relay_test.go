@@ -38,7 +38,7 @@ func TestDelivers(t *testing.T) {
 	}
 }
 
-// TestFailsThreeTimes: the same id and bytes each time, until the receiver takes it.
+// TestFailsThreeTimes: traps 62 and 63: the same id and bytes each time, until the receiver takes it.
 func TestFailsThreeTimes(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	r.secret = w.put("hook", r.URL).Secret
@@ -56,7 +56,7 @@ func TestFailsThreeTimes(t *testing.T) {
 	})
 }
 
-// TestSecretsOverlap: after a rotation deliveries verify with the old secret and with the new one; after a day only with the new one.
+// TestSecretsOverlap: trap 71: after a rotation deliveries verify with the old secret and with the new one; after a day only with the new one.
 func TestSecretsOverlap(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	was := w.put("hook", r.URL)
@@ -92,7 +92,7 @@ func TestSecretsOverlap(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNoSuccess: nothing but 2xx is one; redirects are not followed.
+// TestAnswersThatAreNoSuccess: PB-198: nothing but 2xx is one; redirects are not followed.
 func TestAnswersThatAreNoSuccess(t *testing.T) {
 	w, r, elsewhere := newWorld(t), newReceiver(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -224,28 +224,43 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestUnreachable: however often nobody answers within the three days, the event stays pending.
+// TestUnreachable: PB-191: however often nobody answers within the three days, or says to come later, the event stays pending.
 func TestUnreachable(t *testing.T) {
-	w, r := newWorld(t), newReceiver(t)
-	w.put("closed", r.URL)
+	w, closed, plain, busy := newWorld(t), newReceiver(t), newReceiver(t), newReceiver(t)
+	closed.Listener.Close()
+	busy.answer = func(w http.ResponseWriter, req *http.Request, _ int) {
+		switch req.URL.Path {
+		case "/503":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/429":
+			w.WriteHeader(http.StatusTooManyRequests)
+		default:
+			<-req.Context().Done()
+		}
+	}
+	w.put("closed", closed.URL)
 	w.put("nowhere", "http://nowhere.invalid/")
-	w.put("not-tls", "https://"+strings.TrimPrefix(r.URL, "http://")+"/")
-	r.CloseClientConnections()
-	r.Listener.Close()
+	w.put("no-tls", "https://"+strings.TrimPrefix(plain.URL, "http://")+"/")
+	w.put("unavailable", busy.URL+"/503")
+	w.put("too-many", busy.URL+"/429")
+	w.put("silent", busy.URL+"/silent")
 	w.add(w.pool, "charge.succeeded", "ch_1")
-	relay := w.relay()
-	for range 40 {
+	relay := w.relay(func(c *outbox.RelayConfig) {
+		c.Sender, c.Pause = webhook.New(webhook.Config{Guard: webhook.Guard{AllowPrivate: true}, Timeout: 50 * time.Millisecond}), time.Hour
+	})
+	const rounds = 40
+	for range rounds {
 		w.exec(`UPDATE deliveries SET next_run_at = clock_timestamp()`)
 		if err := relay.Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := w.count(`SELECT count(*) FROM deliveries WHERE state = 'pending' AND attempts >= 40 AND last_error <> '' AND last_status IS NULL`); n != 3 {
-		t.Errorf("%d of 3 are pending", n)
+	if n := w.count(`SELECT count(*) FROM deliveries WHERE state = 'pending' AND attempts = $1 AND last_error <> ''`, rounds); n != 6 {
+		t.Errorf("%d of 6 are pending after %d tries", n, rounds)
 	}
 }
 
-// TestHangs: who accepts and never answers, or answers a byte a second, is left after the limit, with no connection to the database held meanwhile.
+// TestHangs: PB-197: who accepts and never answers, or answers a byte a second, is left after the limit, with no connection to the database held meanwhile.
 func TestHangs(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)

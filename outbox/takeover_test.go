@@ -1,0 +1,80 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"paidonce/outbox"
+)
+
+// TestRelayWithoutNetwork: PB-194: a relay that is alive, and whose every try ends without an answer, keeps touching its deliveries. Another one delivers them all the same.
+func TestRelayWithoutNetwork(t *testing.T) {
+	w, r := newWorld(t), newReceiver(t)
+	w.put("hook", r.URL)
+	const events = 50
+	w.addMany(events)
+	sick := w.relay(func(c *outbox.RelayConfig) { c.Sender, c.Pause = noNetwork{}, 20*time.Millisecond })
+	w.run(sick)
+	eventually(t, 10*time.Second, "the sick one has tried", func() bool { return sick.Counts().Failed >= 10 })
+	w.run(w.relay(func(c *outbox.RelayConfig) { c.Pause = 20 * time.Millisecond }))
+	eventually(t, 20*time.Second, "all are delivered", func() bool { return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
+	if r.distinct() != events {
+		t.Errorf("%d events", r.distinct())
+	}
+}
+
+type noNetwork struct{}
+
+func (noNetwork) Send(context.Context, outbox.Message) (outbox.Answer, error) {
+	return outbox.Answer{}, errors.New("no answer in time")
+}
+
+// TestRetentionIsExact: trap 61: of old events exactly those go that everybody has. Not one between them that waits, nor one that was written before them all and
+// commits after they are gone.
+func TestRetentionIsExact(t *testing.T) {
+	w, r := newWorld(t), newReceiver(t)
+	w.put("hook", r.URL)
+	held, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Rollback(context.Background()) }()
+	late := w.add(held, "charge.succeeded", "ch_late")
+	before := w.add(w.pool, "charge.succeeded", "ch_before")
+	waits := w.add(w.pool, "charge.succeeded", "ch_waits")
+	after := w.add(w.pool, "charge.succeeded", "ch_after")
+	if err := w.relay().Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.store.Resend(t.Context(), account, waits, "hook"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := held.Exec(t.Context(), `UPDATE outbox SET created_at = created_at - interval '32 days' WHERE event_id = $1`, late); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	clean := func(want int) {
+		t.Helper()
+		if n, err := w.store.Clean(t.Context(), 30*24*time.Hour); n != want || err != nil {
+			t.Errorf("%d events are forgotten, want %d: %v", n, want, err)
+		}
+	}
+	clean(2)
+	if err := held.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clean(0)
+	if got := w.walk("", 10); !slices.Equal(got, []string{waits, late}) {
+		t.Errorf("left are %v, not %s and %s", got, before, after)
+	}
+	if err := w.relay().Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.times[waits] != 2 || r.times[late] != 1 {
+		t.Errorf("the one that waited came %d times, the late one %d times", r.times[waits], r.times[late])
+	}
+	clean(2)
+}

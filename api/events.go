@@ -116,7 +116,7 @@ func (s *Server) ResendEvent(c echo.Context, id string, _ ResendEventParams) err
 		return e
 	}
 	endpoint := sent.text("webhook_endpoint")
-	if len(endpoint) > queryTextMax {
+	if overlong(endpoint) {
 		return invalidParameter("webhook_endpoint", "webhook_endpoint may have at most %d characters.", queryTextMax)
 	}
 	ctx, cancel := detached(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -60,8 +61,11 @@ func list[F, P, T any](c echo.Context, what, url string, f F, endingBefore strin
 const (
 	limitDefault = 10  // Stripe's
 	limitMax     = 100 // Stripe's; also what keeps a page within some 100 kB
-	queryTextMax = 255 // bytes; no id is longer
+	queryTextMax = 255 // characters; no id is longer
 )
+
+// overlong tells whether a text is longer than openapi.yaml allows where something is named or looked for.
+func overlong(s string) bool { return utf8.RuneCountInString(s) > queryTextMax }
 
 // queryText is a text of a query, and where it goes.
 type queryText struct {
@@ -82,7 +86,7 @@ func pageBounds(limit *int, after, before, of queryText) (int, *apiError) {
 		if t.from == nil {
 			continue
 		}
-		if *t.to = *t.from; len(*t.to) > queryTextMax {
+		if *t.to = *t.from; overlong(*t.to) {
 			return n, invalidParameter(t.name, "%s may have at most %d characters.", t.name, queryTextMax)
 		}
 	}

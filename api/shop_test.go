@@ -3,8 +3,10 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -24,6 +26,11 @@ import (
 	"paidonce/provider/stripe"
 	"paidonce/provider/stripesim"
 )
+
+// noNames knows no name: tests ask no server of this machine's network. A webhook endpoint's address that cannot be looked up is taken.
+var noNames = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("there is no DNS in tests")
+}}
 
 // shop is the product behind a socket, with a database and a simulated provider of its own.
 type shop struct {
@@ -87,7 +94,7 @@ func (s *shop) serve(t *testing.T, secrets ...string) *instance {
 	i := &instance{pool: pool, inbox: inbox.New(inbox.Config{Pool: pool, Secrets: secrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
 	}})}
-	i.outbox = outbox.New(outbox.Config{Pool: pool, CheckURL: outboxhook.Guard{}.CheckURL})
+	i.outbox = outbox.New(outbox.Config{Pool: pool, CheckURL: outboxhook.Guard{Resolver: noNames}.CheckURL})
 	i.server, err = api.New(api.Config{
 		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: accounts.NewStore(pool), Events: i.outbox, News: i.inbox, Log: log,
 		Ready: func(ctx context.Context) error { return db.Ready(ctx, pool) },

@@ -115,6 +115,10 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 		{hook + "?url=x", `{"url":"` + ok + `"}`, "parameter_unknown", "url"},
 		{"/v1/webhook_endpoints/a%20b", `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
 		{"/v1/webhook_endpoints/a%2Fb", `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
+		{"/v1/webhook_endpoints/.", `{"url":"` + ok + `"}`, "parameter_invalid", "id"}, // clients and proxies take dots out of paths
+		{"/v1/webhook_endpoints/..", `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
+		{"/v1/webhook_endpoints/%2e%2E", `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
+		{"/v1/webhook_endpoints/-a", `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
 		{"/v1/webhook_endpoints/%00", `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
 		{"/v1/webhook_endpoints/" + strings.Repeat("x", 65), `{"url":"` + ok + `"}`, "parameter_invalid", "id"},
 		{"/v1/webhook_endpoints/" + strings.Repeat("x", 300), `{"url":"` + ok + `"}`, "parameter_invalid", "id"},

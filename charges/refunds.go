@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,7 +46,7 @@ func (p RefundParams) Validate() error {
 	switch {
 	case p.Charge == "":
 		return invalid("charge", "parameter_missing", "charge is required.")
-	case len(p.Charge) > ProviderIDMax:
+	case utf8.RuneCountInString(p.Charge) > ProviderIDMax:
 		return invalid("charge", "parameter_invalid", "charge may have at most %d characters.", ProviderIDMax)
 	case p.Amount < 0 || p.Amount > AmountMax:
 		return invalid("amount", "parameter_invalid_integer", "amount must be 1 to %d, in minor units; leave it out to refund all that is left.", AmountMax)

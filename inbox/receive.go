@@ -98,5 +98,5 @@ func parse(body []byte) (Event, error) {
 
 // storable: what a text column takes, and no more than an id or a type needs.
 func storable(s string) bool {
-	return len(s) <= 255 && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
+	return utf8.RuneCountInString(s) <= 255 && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
 }

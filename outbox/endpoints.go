@@ -29,8 +29,8 @@ const (
 	descriptionMax = 500
 )
 
-// EndpointID is what a client may name an endpoint.
-var EndpointID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+// EndpointID is what a client may name an endpoint. Its first character keeps "." and ".." out, which clients and proxies take out of a path.
+var EndpointID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // EndpointParams is the whole of what a client says about an endpoint.
 type EndpointParams struct {
@@ -109,7 +109,7 @@ func (s *Store) PutEndpoint(ctx context.Context, accountID, id string, p Endpoin
 // checkEndpoint checks what can be checked without the account, and brings it into one form.
 func (s *Store) checkEndpoint(ctx context.Context, id string, p EndpointParams) (EndpointParams, error) {
 	if !EndpointID.MatchString(id) {
-		return p, invalid("id", "parameter_invalid", "an endpoint's id has 1 to 64 letters, digits, dots, dashes or underscores.")
+		return p, invalid("id", "parameter_invalid", "an endpoint's id has 1 to 64 letters, digits, dots, dashes or underscores, and begins with a letter or a digit.")
 	}
 	if p.URL == "" {
 		return p, invalid("url", "parameter_missing", "url is required: where to POST events.")

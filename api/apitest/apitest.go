@@ -68,7 +68,7 @@ func (c *Checker) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	if err := c.check(req, res, body); err != nil {
-		return nil, fmt.Errorf("%s %s was answered %d %s\nwhich is not as openapi.yaml says: %w", req.Method, req.URL.Path, res.StatusCode, body, err)
+		return nil, fmt.Errorf("%s %.300s was answered %d %s\nwhich is not as openapi.yaml says: %w", req.Method, req.URL.Path, res.StatusCode, body, err)
 	}
 	return res, nil
 }

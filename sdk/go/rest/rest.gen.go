@@ -945,7 +945,9 @@ type WebhookEndpointForm struct {
 	// EnabledEvents `enabled_events[]=charge.succeeded`, once for each type, or with indices as Stripe's libraries write it: `enabled_events[0]=…`.
 	EnabledEvents []string `json:"enabled_events[],omitempty"`
 
-	// Url Where events are sent by POST.
+	// Url Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	//
+	// Example: https://warehouse.example.com/events
 	Url string `json:"url"`
 }
 

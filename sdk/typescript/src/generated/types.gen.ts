@@ -137,17 +137,17 @@ export type StripeEvent = {
     object: 'event';
     type: string;
     /**
-     * `false`: test money.
+     * `true`: real money; anything else: test money.
      */
-    livemode?: boolean;
+    livemode?: boolean | null;
     data?: {
         object?: {
             /**
              * The object that it speaks of.
              */
-            id?: string;
-        };
-    };
+            id?: string | null;
+        } | null;
+    } | null;
 };
 
 export type Received = {
@@ -379,7 +379,7 @@ export type WebhookEndpointForm = {
      */
     'enabled_events[]'?: Array<string>;
     /**
-     * Where events are sent by POST.
+     * Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
      */
     url: string;
 };
@@ -1423,7 +1423,7 @@ export type PutWebhookEndpointData = {
     body: WebhookEndpointParams;
     path: {
         /**
-         * Your name for the endpoint: letters, digits, dots, dashes and underscores.
+         * Your name for the endpoint: letters, digits, dots, dashes and underscores, a letter or a digit first.
          */
         id: string;
     };

@@ -1,0 +1,252 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"pgregory.net/rapid"
+
+	"paidonce/api"
+)
+
+// damage is a way to make a request wrong. Where openapi.yaml's schemas decide whether it is, name stays empty; else the text of openapi.yaml forbids
+// it, and the answer has one of the statuses.
+type damage struct {
+	name     string
+	statuses []int
+	applies  func(*sketch) bool
+	do       func(*rapid.T, *fuzzRun, *sketch)
+}
+
+func always(*sketch) bool { return true }
+
+func hasBody(s *sketch) bool { return s.medium != "" }
+
+func isJSON(s *sketch) bool { return s.medium == mediaJSON }
+
+// isForm: and something is in it.
+func isForm(s *sketch) bool {
+	o, _ := s.body.(object)
+	return s.medium == mediaForm && len(o) > 0
+}
+
+// takesBody: also where there is none in this request.
+func takesBody(s *sketch) bool { return s.method == http.MethodPost || s.method == http.MethodPut }
+
+func takesKey(s *sketch) bool {
+	return slices.ContainsFunc(s.params("header"), func(h *openapi3.Parameter) bool { return h.Name == "Idempotency-Key" })
+}
+
+// jsonWith applies to bodies that have a member whose value is of a kind.
+func jsonWith(kind string) func(*sketch) bool {
+	return func(s *sketch) bool { return isJSON(s) && len(s.membersOf(kind)) > 0 }
+}
+
+// membersOf are the names of the body's members of a kind.
+func (s *sketch) membersOf(kind string) (names []string) {
+	o, _ := s.body.(object)
+	for _, m := range o {
+		if prop := s.bodySchema(s.medium).Properties[m.name]; prop != nil && prop.Value.Type.Is(kind) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// replace gives a member of a kind another value.
+func replace(kind string, values ...any) func(*rapid.T, *fuzzRun, *sketch) {
+	return func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		name := pick(t, "member", s.membersOf(kind))
+		s.body = s.body.(object).set(name, pick(t, "value", values))
+	}
+}
+
+func spoilBody(forms ...func(string) string) func(*rapid.T, *fuzzRun, *sketch) {
+	return func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		s.spoilBody = pick(t, "how", forms)
+	}
+}
+
+func with(suffix string) func(string) string { return func(s string) string { return s + suffix } }
+
+func after(prefix string) func(string) string { return func(s string) string { return prefix + s } }
+
+func lines(header string, values ...[]string) func(*rapid.T, *fuzzRun, *sketch) {
+	return func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		if v := pick(t, header, values); v == nil {
+			delete(s.header, header)
+		} else {
+			s.header[header] = v
+		}
+	}
+}
+
+// oddNames are names of parameters that no operation has, or that are nearly those that one has.
+var oddNames = []string{"", "nope", "Amount", "amount ", "amounts", "metadata[", "metadata[a][b]", "Limit", "url\x00", "__proto__", "a.b", "expand[]", "id", "key", "order", "é"}
+
+// oddValues are values of every type.
+var oddValues = []any{
+	nil, true, false, "", "x", "1", " ", "tok_visa", json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("99999999"), json.Number("100000000"), json.Number("9223372036854775808"),
+	json.Number("1e400"), json.Number(strings.Repeat("9", 400)), []any{}, []any{"*"}, []any{nil}, []any{[]any{}}, object{}, object{{"a", "b"}}, object{{"a", nil}}, object{{"a", json.Number("1")}},
+	object{{"a", object{}}}, object{{"", "x"}}, nested(200), strings.Repeat("x", 2001), strings.Repeat("é", 501), "4242424242424242",
+}
+
+func nested(depth int) any {
+	var v any = object{}
+	for range depth {
+		v = object{{"a", v}}
+	}
+	return v
+}
+
+var bad = []int{http.StatusBadRequest}
+
+// damages are tried one at a time, so that no other fault can be the reason of a refusal.
+var damages = []damage{
+	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) { // another value, one that the schema has perhaps
+		o, _ := s.body.(object)
+		names := slices.Sorted(func(yield func(string) bool) {
+			for n := range s.bodySchema(s.medium).Properties {
+				if !yield(n) {
+					return
+				}
+			}
+		})
+		if len(names) > 0 {
+			s.body = o.set(pick(t, "member", names), pick(t, "value", oddValues))
+		}
+	}},
+	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) { // just outside of the bounds
+		names := slices.Concat(s.membersOf("string"), s.membersOf("integer"))
+		if len(names) > 0 {
+			name := pick(t, "member", names)
+			s.body = s.body.(object).set(name, beyond(t, s.bodySchema(s.medium).Properties[name].Value))
+		}
+	}},
+	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		o, _ := s.body.(object)
+		s.body = o.set(pick(t, "name", oddNames), "x")
+	}},
+	{"", nil, jsonWith("object"), replace("object", object{{strings.Repeat("k", 30), json.Number("1")}}, object{{"a", nil}}, object{{"a", []any{"b"}}}, object{{"a", strings.Repeat("v", 501)}})},
+	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		if o, _ := s.body.(object); len(o) > 0 {
+			s.body = o.without(pick(t, "missing", o).name)
+		}
+	}},
+	{"", nil, isJSON, func(t *rapid.T, _ *fuzzRun, s *sketch) { s.body = pick(t, "document", oddValues) }},
+
+	{"cut off", bad, isJSON, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		at := uniform(t, "cut at", 1000)
+		s.spoilBody = func(body string) string { return body[:1+at%(len(body)-1)] }
+	}},
+	{"not one document", bad, isJSON, spoilBody(with("x"), with("{}"), with("\x00"), with(","), with("]"), after("\ufeff"), after("x"), after("["), after("//\n"), after(","))},
+	{"given twice", bad, func(s *sketch) bool { o, _ := s.body.(object); return isJSON(s) && len(o) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		o := s.body.(object)
+		s.body = append(slices.Clone(o), pick(t, "twice", o))
+	}},
+	{"another spelling of a number", bad, jsonWith("integer"), replace("integer", json.Number("50.0"), json.Number("5e1"), json.Number("050"), json.Number("+50"), json.Number("-0"), json.Number("5E+1"), json.Number("0x32"))},
+	{"NUL", bad, jsonWith("string"), replace("string", "\x00", "a\x00b")},
+	{"not UTF-8", bad, jsonWith("string"), replace("string", "\xff", "a\xc3", "\xed\xa0\x80", "\xc0\xaf")},
+	{"half a surrogate pair", bad, jsonWith("string"), func(t *rapid.T, r *fuzzRun, s *sketch) {
+		replace("string", "HALF")(t, r, s)
+		s.spoilBody = func(body string) string { return strings.Replace(body, "HALF", `\udc00`, 1) }
+	}},
+	{"", nil, func(s *sketch) bool { o, _ := s.body.(object); return isJSON(s) && len(o) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		o := s.body.(object)
+		s.body = o.set(pick(t, "null", o).name, nil)
+	}},
+
+	{"not a form", bad, isForm, spoilBody(with(";a=1"), with("&"), with("&&a=1"), with("&a"), with("&=1"), with("&%zz=1"), after("&"))},
+	{"not UTF-8", bad, isForm, spoilBody(with("%ff"), with("&%ff=1"), with("\xff"))},
+	{"given twice", bad, isForm, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		names := slices.Concat(s.membersOf("string"), s.membersOf("integer"), s.membersOf("boolean"))
+		if len(names) == 0 {
+			t.Skip("nothing can be given twice")
+		}
+		name := pick(t, "twice", names)
+		s.spoilBody = with("&" + name + "=1")
+	}},
+	{"NUL", bad, isForm, spoilBody(with("%00"), with("&%00=1"))},
+	{"too large", []int{http.StatusRequestEntityTooLarge}, isJSON, spoilBody(with(strings.Repeat(" ", api.DefaultMaxBody)))},
+	{"another media type", []int{http.StatusUnsupportedMediaType}, func(s *sketch) bool { return isJSON(s) || isForm(s) }, lines("Content-Type",
+		nil, []string{""}, []string{"text/xml"}, []string{"application/jsonx"}, []string{mediaJSON + "; charset=latin1"}, []string{mediaForm, mediaForm}, []string{"multipart/form-data; boundary=x"}, []string{"é"},
+	)},
+	{"JSON as a form", bad, isJSON, lines("Content-Type", []string{mediaForm})},
+	{"a form as JSON", bad, isForm, lines("Content-Type", []string{mediaJSON})},
+	{"compressed", []int{http.StatusUnsupportedMediaType}, takesBody, lines("Content-Encoding", []string{"gzip"}, []string{"identity, br"}, []string{"identity", "deflate"})},
+
+	{"no key", bad, (*sketch).needsKey, lines("Idempotency-Key", nil)},
+	{"not a key", bad, takesKey, lines("Idempotency-Key",
+		[]string{""}, []string{"  "}, []string{"a", "b"}, []string{"a", "a"}, []string{"é"}, []string{"\xff"}, []string{`"a`}, []string{`"a"b`}, []string{`""`}, []string{`"a\b"`}, []string{strings.Repeat("k", 256)},
+		[]string{strings.Repeat("k", 9000)},
+	)},
+	{"no API key", []int{http.StatusUnauthorized}, func(s *sketch) bool { return s.secured() }, lines("Authorization",
+		nil, []string{""}, []string{"Bearer"}, []string{"Bearer sk_wrong"}, []string{"Bearer \xff"}, []string{"Basic !"}, []string{"Basic Og=="}, []string{"Digest sk_wrong"}, []string{"Bearer a", "Bearer a"},
+		[]string{"Bearer " + strings.Repeat("k", 300)},
+	)},
+	{"another signature", bad, func(s *sketch) bool { return s.header["Stripe-Signature"] != nil }, lines("Stripe-Signature",
+		nil, []string{""}, []string{"t=1,v1=00"}, []string{"é"}, []string{signed, signed}, []string{"t=99999999999999999999,v1=00"}, []string{"v1=00"},
+	)},
+
+	{"", nil, func(s *sketch) bool { return len(s.ids) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		for name := range s.ids {
+			s.ids[name] = rapid.OneOf(rapid.SampledFrom([]string{
+				"x", "..", ".", "\x00", "a\x00", "\xff", "a/b", "a b", "%2F", "%", "é", "ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H", strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256), strings.Repeat("x", 5000),
+				"null", "search", ":id", "*",
+			}), rapid.StringN(1, 20, -1)).Draw(t, "id")
+		}
+	}},
+	{"another path", []int{http.StatusNotFound}, always, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		s.spoilPath = with(pick(t, "behind the path", []string{"/", "//", "/x/y/z", "/%2F/x/y"}))
+	}},
+	{"another method", []int{http.StatusMethodNotAllowed}, always, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		other := *s.place
+		var methods []string
+		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			if s.item.GetOperation(m) == nil {
+				methods = append(methods, m)
+			}
+		}
+		other.method = pick(t, "method", methods)
+		s.place = &other
+	}},
+
+	{"", nil, always, func(t *rapid.T, _ *fuzzRun, s *sketch) { // what the query may not have, or may have
+		name := pick(t, "name", slices.Concat(oddNames, []string{"limit", "limit", "created", "created[gt]", "created[xx]", "status", "type", "starting_after", "ending_before", "charge", "customer", "order"}))
+		s.query = s.query.set(name, pick(t, "value", []string{
+			"", "0", "1", "100", "101", "-1", "1.0", "1e1", " 5", "99999999999999999999", "abc", "null", "failed", "charge.failed", "asc", "a b", strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256),
+		}))
+	}},
+	{"not a query", bad, always, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		more := pick(t, "more of the query", []string{"a=1;b=2", "%zz=1", "limit=%zz", "limit=%ff", "limit=%00", "a", "=1", "&"})
+		s.spoilQuery = func(q string) string { return strings.TrimPrefix(q+"&"+more, "&") }
+	}},
+	{"given twice in the query", bad, func(s *sketch) bool { return len(s.query) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		p := pick(t, "twice", pairsOf(s.query, false))
+		s.spoilQuery = with("&" + p.name + "=" + "1")
+	}},
+}
+
+func (s *sketch) needsKey() bool { return s.keyed() }
+
+// beyond is a value just outside of a schema's bounds, where it has some.
+func beyond(t *rapid.T, s *openapi3.Schema) any {
+	values := []any{"", json.Number("-1")}
+	if s.MaxLength != nil {
+		values = append(values, strings.Repeat("x", int(*s.MaxLength)+1), strings.Repeat("é", int(*s.MaxLength)+1))
+	}
+	if s.Min != nil {
+		values = append(values, json.Number(fmt.Sprint(int64(*s.Min)-1)))
+	}
+	if s.Max != nil {
+		values = append(values, json.Number(fmt.Sprint(int64(*s.Max)+1)), json.Number("9223372036854775807"))
+	}
+	if len(s.Enum) > 0 {
+		values = append(values, fmt.Sprint(s.Enum[0])+"x", strings.ToUpper(fmt.Sprint(s.Enum[0])))
+	}
+	return pick(t, "value", values)
+}

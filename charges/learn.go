@@ -190,7 +190,7 @@ func (l *Learner) writeChange(ctx context.Context, tx db.DBTX, n News, was, now 
 		{"charge." + now.Status, now.Status != was.Status},
 		{"charge.captured", now.Captured && !was.Captured && was.Status == now.Status},
 		{"charge.refunded", now.AmountRefunded > was.AmountRefunded},
-		{"charge.updated", now.AmountRefunded < was.AmountRefunded}, // a refund that was made elsewhere failed after all
+		{"charge.updated", now.AmountRefunded < was.AmountRefunded}, // a refund failed after all
 		{"charge.dispute.created", now.Disputed && !was.Disputed},
 		{"charge.dispute.closed", !now.Disputed && was.Disputed},
 	} {

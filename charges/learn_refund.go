@@ -84,6 +84,23 @@ func forward(was, now string) bool {
 	return was != now && moneyMoves(was) && (was != string(provider.Succeeded) || !moneyMoves(now))
 }
 
+// tellRefunded tells that another sum of a charge is refunded now than was: less, or more if it was refunded elsewhere meanwhile.
+func (l *Learner) tellRefunded(ctx context.Context, tx db.DBTX, n News, was db.Charge, refunded int64) error {
+	if refunded == was.AmountRefunded {
+		return nil
+	}
+	kind := "charge.updated"
+	if refunded > was.AmountRefunded {
+		kind = "charge.refunded"
+	}
+	was.AmountRefunded = refunded
+	charge, err := fromRow(was)
+	if err != nil {
+		return db.Final(err)
+	}
+	return l.tell(ctx, tx, n, was.AccountID, kind, charge.ID, charge, charge.Livemode)
+}
+
 func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, charge db.Charge, row db.Refund, got *provider.Refund, theirs *provider.Charge) error {
 	row.Status, row.FailureReason = string(got.Status), db.OrNil(got.FailureReason)
 	if err := l.store.queries.RefundChange(ctx, tx, db.RefundChangeParams{ID: row.ID, Status: row.Status, FailureReason: row.FailureReason}); err != nil {
@@ -101,6 +118,9 @@ func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, cha
 			refunded = theirs.AmountRefunded
 		}
 		if err := l.store.queries.ChargeSetRefunded(ctx, tx, db.ChargeSetRefundedParams{AmountRefunded: refunded, ID: row.ChargeID}); err != nil {
+			return err
+		}
+		if err := l.tellRefunded(ctx, tx, n, charge, refunded); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func invalid(param, code, format string, args ...any) error {
 
 // Types are the types of events, in the order in which an object usually goes through them.
 var Types = []string{
-	"charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.refunded", "charge.dispute.created", "charge.dispute.closed",
+	"charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.refunded", "charge.updated", "charge.dispute.created", "charge.dispute.closed",
 	"refund.created", "refund.updated", "refund.failed",
 }
 

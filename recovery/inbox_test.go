@@ -237,8 +237,13 @@ func TestNewsMovesStateForward(t *testing.T) {
 	if n := w.count(`SELECT amount_refunded FROM charges`); n != 0 {
 		t.Errorf("%d are still counted as refunded", n)
 	}
-	if n := w.count(`SELECT count(*) FROM outbox WHERE type = 'refund.failed'`); n != 1 {
-		t.Errorf("%d events refund.failed", n)
+	for _, typ := range []string{"refund.failed", "charge.updated"} {
+		if n := w.count(`SELECT count(*) FROM outbox WHERE type = $1`, typ); n != 1 {
+			t.Errorf("%d events %s", n, typ)
+		}
+	}
+	if n := w.count(`SELECT (convert_from(payload, 'UTF8')::jsonb #>> '{data,object,amount_refunded}')::int FROM outbox WHERE type = 'charge.updated'`); n != 0 {
+		t.Errorf("charge.updated tells of %d refunded", n)
 	}
 	if res, err := i.refund(w, "r", charge, 500); err != nil || !res.Replayed {
 		t.Errorf("the key's answer changed: %v", err)
@@ -331,6 +336,9 @@ func TestRefundsMadeElsewhere(t *testing.T) {
 		var why string
 		_ = w.pool.QueryRow(t.Context(), `SELECT coalesce(result, last_error, string_agg(id,'')) FROM provider_events WHERE id = 'evt_2' GROUP BY result, last_error`).Scan(&why)
 		t.Errorf("%d refunded after theirs failed, want 800: %s", n, why)
+	}
+	if n := w.count(`SELECT count(*) FROM outbox WHERE type = 'charge.updated'`); n != 1 {
+		t.Errorf("%d events charge.updated", n)
 	}
 }
 

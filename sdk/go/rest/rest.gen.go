@@ -235,6 +235,7 @@ const (
 	EventTypeChargePending        EventType = "charge.pending"
 	EventTypeChargeRefunded       EventType = "charge.refunded"
 	EventTypeChargeSucceeded      EventType = "charge.succeeded"
+	EventTypeChargeUpdated        EventType = "charge.updated"
 	EventTypeRefundCreated        EventType = "refund.created"
 	EventTypeRefundFailed         EventType = "refund.failed"
 	EventTypeRefundUpdated        EventType = "refund.updated"
@@ -256,6 +257,8 @@ func (e EventType) Valid() bool {
 	case EventTypeChargeRefunded:
 		return true
 	case EventTypeChargeSucceeded:
+		return true
+	case EventTypeChargeUpdated:
 		return true
 	case EventTypeRefundCreated:
 		return true

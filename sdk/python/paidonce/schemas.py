@@ -182,7 +182,7 @@ class ChargeList(TypedDict):
     data: list[Charge]
 
 
-EventType = Literal["charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.refunded", "charge.dispute.created", "charge.dispute.closed", "refund.created", "refund.updated", "refund.failed"]
+EventType = Literal["charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.refunded", "charge.updated", "charge.dispute.created", "charge.dispute.closed", "refund.created", "refund.updated", "refund.failed"]
 """What came true."""
 
 

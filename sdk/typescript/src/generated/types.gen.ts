@@ -271,7 +271,7 @@ export type ChargeList = {
 /**
  * What came true.
  */
-export type EventType = 'charge.pending' | 'charge.succeeded' | 'charge.failed' | 'charge.captured' | 'charge.refunded' | 'charge.dispute.created' | 'charge.dispute.closed' | 'refund.created' | 'refund.updated' | 'refund.failed';
+export type EventType = 'charge.pending' | 'charge.succeeded' | 'charge.failed' | 'charge.captured' | 'charge.refunded' | 'charge.updated' | 'charge.dispute.created' | 'charge.dispute.closed' | 'refund.created' | 'refund.updated' | 'refund.failed';
 
 /**
  * Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when

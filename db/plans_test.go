@@ -84,20 +84,32 @@ func hot(q *db.Queries) map[string]struct {
 			return many(q.RefundSettle(ctx, t, db.RefundSettleParams{}))
 		}, []string{"refunds_(pkey|operation)"}},
 		"ChargeTakeAwaiting": {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeTakeAwaiting(ctx, t, 10)) }, []string{"charges_awaiting"}},
-		"InboxTake":          {func(ctx context.Context, t db.DBTX) error { return many(q.InboxTake(ctx, t, db.InboxTakeParams{})) }, []string{"provider_events_due"}},
+		"ReceiptsHaveNew":    {func(ctx context.Context, t db.DBTX) error { return many(q.ReceiptsHaveNew(ctx, t)) }, []string{"outbox_position"}},
+		"ReceiptsRead": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ReceiptsRead(ctx, t, db.ReceiptsReadParams{}))
+		}, []string{"outbox_position", "charges_pkey"}},
+		"ReceiptsClaim": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ReceiptsClaim(ctx, t, db.ReceiptsClaimParams{}))
+		}, []string{"receipts_due", "receipts_pkey", "charges_pkey"}},
+		"ReceiptsAbandoned": {func(ctx context.Context, t db.DBTX) error { return many(q.ReceiptsAbandoned(ctx, t, 0)) }, []string{"receipts_sending"}},
+		"ReceiptsClean": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ReceiptsClean(ctx, t, db.ReceiptsCleanParams{}))
+		}, []string{"receipts_created", "receipts_pkey"}},
+		"InboxTake": {func(ctx context.Context, t db.DBTX) error { return many(q.InboxTake(ctx, t, db.InboxTakeParams{})) }, []string{"provider_events_due"}},
 	}
 }
 
 // asked are arguments with which a statement is planned once there are statistics: a plan that knows neither limit nor filters expects a tenth of all rows
 // then, and PostgreSQL keeps to plans for what is asked for, which cost less.
 var asked = map[string]string{
+	"ReceiptsRead": "1000, '24 hours'", "ReceiptsClaim": "'24 hours', 8", "ReceiptsAbandoned": "'5 minutes'", "ReceiptsClean": "'720 hours', 100",
 	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100", "ChargeList": "'a', NULL, NULL, NULL, NULL, NULL, NULL, 10",
 }
 
 // fullRead finds what must not be in a plan: a walk over a whole table that grows, or over a whole partial index.
 func fullRead(plan []string) string {
 	index := regexp.MustCompile(`Scan using (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)|Bitmap Index Scan on (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)`)
-	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|operation_log)\b`)
+	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|operation_log|receipts)\b`)
 	for i, line := range plan {
 		switch {
 		case table.MatchString(line):
@@ -133,12 +145,12 @@ func TestHotStatementsKeepToTheirIndexes(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			exec(fmt.Sprintf("PREPARE %s_%s AS %s", name, as, o.sql))
-			args, mode := "NULL"+strings.Repeat(", NULL", o.args-1), "generic"
+			args, mode := strings.TrimPrefix(strings.Repeat(", NULL", o.args), ", "), "generic"
 			if as == "analysed" && asked[name] != "" {
 				args, mode = asked[name], "custom"
 			}
 			exec("SET plan_cache_mode = force_" + mode + "_plan")
-			rows, err := conn.Query(ctx, fmt.Sprintf("EXPLAIN EXECUTE %s_%s(%s)", name, as, args), pgx.QueryExecModeSimpleProtocol)
+			rows, err := conn.Query(ctx, strings.TrimSuffix(fmt.Sprintf("EXPLAIN EXECUTE %s_%s(%s)", name, as, args), "()"), pgx.QueryExecModeSimpleProtocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,6 +184,10 @@ func TestHotStatementsKeepToTheirIndexes(t *testing.T) {
 	exec(`INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency) SELECT 'r' || id, 'a', id, 'r' || operation_id, 1, 'usd' FROM charges LIMIT 5000`)
 	exec(`INSERT INTO provider_events (id, type, object_id, livemode, payload, processed_at, result, next_run_at)
 		SELECT 'e' || n, 'charge.succeeded', 'c', false, '{}', now(), 'done', NULL FROM generate_series(1, 50000) n`)
+	exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, position) SELECT 'e' || id, 'a', 'charge.succeeded', operation_id, id, '{}', row_number() OVER () FROM charges`)
+	exec(`INSERT INTO receipts_cursor (position) VALUES (100000)`)
+	exec(`INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, attempts, last_attempt_at, finished_at)
+		SELECT id, 'a', 'e' || id, now(), 'sent', 1, now(), now() FROM charges LIMIT 100000`)
 	prepare("grown")
 	exec(`ANALYZE`)
 	prepare("analysed")

@@ -869,41 +869,6 @@ func (q *Queries) EventsClean(ctx context.Context, db DBTX, arg EventsCleanParam
 	return i, err
 }
 
-const outboxGauges = `-- name: OutboxGauges :one
-WITH RECURSIVE pending (endpoint, next_run_at) AS (
-    (SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint, d.next_run_at LIMIT 1)
-    UNION ALL
-    SELECT n.endpoint, n.next_run_at FROM pending p CROSS JOIN LATERAL (
-        SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > p.endpoint ORDER BY d.endpoint, d.next_run_at LIMIT 1
-    ) n
-)
-SELECT coalesce(extract(epoch FROM clock_timestamp() - (SELECT min(o.created_at) FROM outbox o WHERE o.position IS NULL)), 0)::float8 AS unnumbered_seconds,
-    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
-        SELECT min(p.next_run_at) FROM pending p JOIN webhook_endpoints e ON e.number = p.endpoint WHERE e.disabled_at IS NULL))), 0)::float8 AS overdue_seconds,
-    (SELECT count(*) FROM webhook_endpoints e WHERE e.disabled_at IS NOT NULL) AS disabled,
-    (SELECT count(*) FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND e.failing_since IS NOT NULL) AS failing
-`
-
-type OutboxGaugesRow struct {
-	UnnumberedSeconds float64
-	OverdueSeconds    float64
-	Disabled          int64
-	Failing           int64
-}
-
-// How far delivery is behind: the oldest event without a position, and, of the endpoints that are enabled, the delivery that is due the longest.
-func (q *Queries) OutboxGauges(ctx context.Context, db DBTX) (OutboxGaugesRow, error) {
-	row := db.QueryRow(ctx, outboxGauges)
-	var i OutboxGaugesRow
-	err := row.Scan(
-		&i.UnnumberedSeconds,
-		&i.OverdueSeconds,
-		&i.Disabled,
-		&i.Failing,
-	)
-	return i, err
-}
-
 const outboxHasNew = `-- name: OutboxHasNew :one
 
 SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL AND o.created_at >= $1::timestamptz) AS has_new

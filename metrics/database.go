@@ -11,6 +11,7 @@ import (
 	"paidonce/charges"
 	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/outbox"
 )
 
 // Sources is what is looked at when a scrape comes.
@@ -18,10 +19,12 @@ type Sources struct {
 	Pool       *pgxpool.Pool
 	Engine     *idemkeys.Engine
 	Charges    *charges.Store
+	Events     *outbox.Store
+	Relay      *outbox.Relay
 	StaleAfter time.Duration
 }
 
-// Watch adds the database and the engine to what is measured. Call it once.
+// Watch adds the database, the engine and the relay to what is measured. Call it once.
 func (m *Metrics) Watch(s Sources) {
 	counter := func(name, help string, labels prometheus.Labels, read func() float64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, read))
@@ -31,9 +34,10 @@ func (m *Metrics) Watch(s Sources) {
 	}
 	watchCommits(counter, s.Charges)
 	watchLeases(counter, s.Engine)
+	watchEvents(counter, s.Events, s.Relay)
 	watchPool(counter, gauge, s.Pool)
 	gauge("paidonce_stale_after_seconds", "PAIDONCE_STALE_AFTER: the age at which an unfinished operation counts as stale.", nil, s.StaleAfter.Seconds)
-	m.registry.MustRegister(newKeyGauges(s.Pool, s.StaleAfter))
+	m.registry.MustRegister(newDatabaseGauges(s.Pool, s.StaleAfter))
 }
 
 type register func(name, help string, labels prometheus.Labels, read func() float64)
@@ -85,104 +89,141 @@ func watchPool(counter, gauge register, pool *pgxpool.Pool) {
 }
 
 const (
-	// keyGaugesLimit bounds the questions at a scrape: they take a millisecond, and Prometheus gives up after ten seconds by default.
-	keyGaugesLimit = 2 * time.Second
-	// keyGaugesAge is how long an answer is good for: shorter than any sensible interval of scrapes, long enough that two Prometheus
+	// gaugesLimit bounds the questions at a scrape: they take some milliseconds, and Prometheus gives up after ten seconds by default.
+	gaugesLimit = 2 * time.Second
+	// gaugesAge is how long an answer is good for: shorter than any sensible interval of scrapes, long enough that two Prometheus
 	// servers cost one question. A failure is kept as long: a database in trouble is not asked by each scrape.
-	keyGaugesAge = 3 * time.Second
+	gaugesAge = 3 * time.Second
+	// everywhere ends the help of each gauge of the database.
+	everywhere = " Of the database: the same at every instance."
 )
 
-// keyGauges asks the database where the unfinished operations stand. When it does not answer the gauges are absent rather than old.
-type keyGauges struct {
+// databaseGauges asks the database where unfinished operations and events stand. What it does not answer is absent rather than old. Operations are asked for
+// first, and are there also when the question about events, whose cost depends on how many endpoints have something pending, takes too long.
+type databaseGauges struct {
 	queries    *db.Queries
 	pool       *pgxpool.Pool
 	staleAfter time.Duration
-	gauges     []keyGauge
+	keys       []gauge[keysSay]
+	events     []gauge[eventsSay]
 	failed     prometheus.Counter
 
 	mu    sync.Mutex // of the scrapes that come at once, one asks
 	asked time.Time
 	now   databaseSays
-	err   error
 }
 
 type databaseSays struct {
+	keys              keysSay
+	events            eventsSay
+	keysErr, eventErr error
+}
+
+type keysSay struct {
 	db.KeyGaugesRow
 	inbox db.InboxGaugesRow
 }
 
-type keyGauge struct {
+// gauge is one number of an answer.
+type gauge[S any] struct {
 	desc *prometheus.Desc
-	of   func(databaseSays) float64
+	of   func(S) float64
 }
 
-func newKeyGauges(pool *pgxpool.Pool, staleAfter time.Duration) *keyGauges {
-	k := &keyGauges{queries: db.New(), pool: pool, staleAfter: staleAfter, failed: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "paidonce_scrape_errors_total", Help: "Times that the database did not say where operations stand; those gauges were absent then.",
-	})}
-	add := func(name, help string, of func(databaseSays) float64) {
-		k.gauges = append(k.gauges, keyGauge{prometheus.NewDesc(name, help+" Of the database: the same at every instance.", nil, nil), of})
+func newGauge[S any](name, help string, of func(S) float64) gauge[S] {
+	return gauge[S]{prometheus.NewDesc(name, help+everywhere, nil, nil), of}
+}
+
+func newDatabaseGauges(pool *pgxpool.Pool, staleAfter time.Duration) *databaseGauges {
+	return &databaseGauges{
+		queries: db.New(), pool: pool, staleAfter: staleAfter, keys: keyGauges(), events: eventGauges(),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "paidonce_scrape_errors_total", Help: "Times that the database did not say where operations or events stand; those gauges were absent then.",
+		}),
 	}
-	add("paidonce_operations_in_progress", "Unfinished operations, parked ones included.", func(r databaseSays) float64 { return float64(r.InProgress) })
-	add("paidonce_operations_running", "Unfinished operations that somebody works on.", func(r databaseSays) float64 { return float64(r.Running) })
+}
+
+func keyGauges() (all []gauge[keysSay]) {
+	add := func(name, help string, of func(keysSay) float64) { all = append(all, newGauge(name, help, of)) }
+	add("paidonce_operations_in_progress", "Unfinished operations, parked ones included.", func(r keysSay) float64 { return float64(r.InProgress) })
+	add("paidonce_operations_running", "Unfinished operations that somebody works on.", func(r keysSay) float64 { return float64(r.Running) })
 	add("paidonce_operations_stale", "Unfinished operations that are older than PAIDONCE_STALE_AFTER and not parked: stuck at this moment.",
-		func(r databaseSays) float64 { return float64(r.Stale) })
-	add("paidonce_operations_parked", "Operations that wait for a person.", func(r databaseSays) float64 { return float64(r.Parked) })
+		func(r keysSay) float64 { return float64(r.Stale) })
+	add("paidonce_operations_parked", "Operations that wait for a person.", func(r keysSay) float64 { return float64(r.Parked) })
 	add("paidonce_operations_oldest_seconds", "Age of the oldest unfinished operation that is not parked; 0 without one.",
-		func(r databaseSays) float64 { return r.OldestSeconds })
+		func(r keysSay) float64 { return r.OldestSeconds })
 	add("paidonce_operations_oldest_parked_seconds", "How long the operation that was parked first has waited for a person; 0 without one.",
-		func(r databaseSays) float64 { return r.OldestParkedSeconds })
+		func(r keysSay) float64 { return r.OldestParkedSeconds })
 	add("paidonce_operations_overdue_seconds", "How long a driver could have taken the operation that waits longest for one; grows when no reconciler runs.",
-		func(r databaseSays) float64 { return r.OverdueSeconds })
+		func(r keysSay) float64 { return r.OverdueSeconds })
 	add("paidonce_keys_oldest_expired_seconds", "How long the oldest finished key is past its retention; grows when no sweep runs.",
-		func(r databaseSays) float64 { return r.OldestExpiredSeconds })
+		func(r keysSay) float64 { return r.OldestExpiredSeconds })
 	add("paidonce_inbox_unprocessed", "Events of the provider that are stored and not processed yet, parked ones left out.",
-		func(r databaseSays) float64 { return float64(r.inbox.Unprocessed) })
+		func(r keysSay) float64 { return float64(r.inbox.Unprocessed) })
 	add("paidonce_inbox_parked", "Events of the provider that failed too often and wait for a person.",
-		func(r databaseSays) float64 { return float64(r.inbox.Parked) })
+		func(r keysSay) float64 { return float64(r.inbox.Parked) })
 	add("paidonce_inbox_overdue_seconds", "How long the event that waits longest could have been processed; grows when no inbox worker runs.",
-		func(r databaseSays) float64 { return r.inbox.OverdueSeconds })
-	return k
+		func(r keysSay) float64 { return r.inbox.OverdueSeconds })
+	return all
 }
 
 // Describe implements [prometheus.Collector].
-func (k *keyGauges) Describe(ch chan<- *prometheus.Desc) {
-	k.failed.Describe(ch)
-	for _, g := range k.gauges {
-		ch <- g.desc
+func (g *databaseGauges) Describe(ch chan<- *prometheus.Desc) {
+	g.failed.Describe(ch)
+	for _, one := range g.keys {
+		ch <- one.desc
 	}
+	for _, one := range g.events {
+		ch <- one.desc
+	}
+	ch <- streamLag
 }
 
 // Collect implements [prometheus.Collector].
-func (k *keyGauges) Collect(ch chan<- prometheus.Metric) {
-	row, err := k.ask()
-	k.failed.Collect(ch)
-	if err != nil {
-		return
+func (g *databaseGauges) Collect(ch chan<- prometheus.Metric) {
+	now := g.ask()
+	g.failed.Collect(ch)
+	if now.keysErr == nil {
+		for _, one := range g.keys {
+			ch <- prometheus.MustNewConstMetric(one.desc, prometheus.GaugeValue, one.of(now.keys))
+		}
 	}
-	for _, g := range k.gauges {
-		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(row))
+	if now.eventErr == nil {
+		for _, one := range g.events {
+			ch <- prometheus.MustNewConstMetric(one.desc, prometheus.GaugeValue, one.of(now.events))
+		}
+		for _, s := range now.events.streams {
+			ch <- prometheus.MustNewConstMetric(streamLag, prometheus.GaugeValue, s.LagSeconds, s.Publisher)
+		}
 	}
 }
 
-func (k *keyGauges) ask() (databaseSays, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.asked.IsZero() && time.Since(k.asked) < keyGaugesAge {
-		return k.now, k.err
+func (g *databaseGauges) ask() databaseSays {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.asked.IsZero() && time.Since(g.asked) < gaugesAge {
+		return g.now
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), keyGaugesLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), gaugesLimit)
 	defer cancel()
-	k.err = db.RetryConflict(ctx, func(ctx context.Context) (err error) { // not Retry: a scrape does not wait for a database that is away
-		if k.now.KeyGaugesRow, err = k.queries.KeyGauges(ctx, k.pool, k.staleAfter); err != nil {
+	g.now = databaseSays{}
+	g.now.keysErr = db.RetryConflict(ctx, func(ctx context.Context) (err error) { // not Retry: a scrape does not wait for a database that is away
+		if g.now.keys.KeyGaugesRow, err = g.queries.KeyGauges(ctx, g.pool, g.staleAfter); err != nil {
 			return err
 		}
-		k.now.inbox, err = k.queries.InboxGauges(ctx, k.pool)
+		g.now.keys.inbox, err = g.queries.InboxGauges(ctx, g.pool)
 		return err
 	})
-	k.asked = time.Now()
-	if k.err != nil {
-		k.failed.Inc()
+	g.now.eventErr = g.now.keysErr
+	if g.now.keysErr == nil {
+		g.now.eventErr = db.RetryConflict(ctx, func(ctx context.Context) (err error) {
+			g.now.events, err = askEvents(ctx, g.queries, g.pool)
+			return err
+		})
 	}
-	return k.now, k.err
+	g.asked = time.Now()
+	if g.now.eventErr != nil {
+		g.failed.Inc()
+	}
+	return g.now
 }

@@ -1,5 +1,5 @@
 // Package metrics measures the product for Prometheus: what requests came to, how the provider answers, where unfinished operations
-// stand, and how database, recovery and process are doing. docs/operations.md says what to watch.
+// stand, how far the delivery of events is, and how database, recovery and process are doing. docs/operations.md says what to watch.
 //
 // Nothing here is asked for by a request but a counter and a histogram that were found at start. What only the database knows is asked
 // for at a scrape, with a short limit; when it does not answer, the scrape has the rest. No label has a value that a client makes up.
@@ -30,14 +30,16 @@ type Metrics struct {
 	requests requests
 	provider providerCalls
 	recovery recoveryRuns
+	events   eventsOut
 }
 
-// New returns metrics that know the process alone; Watch adds the database and the engine.
+// New returns metrics that know the process alone; Watch adds the database, the engine and the relay.
 func New(log *slog.Logger) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "paidonce_requests_in_flight", Help: "Requests that are being answered, those included that wait for another's result.",
 	})}
 	m.requests, m.provider, m.recovery = newRequests(m.registry), newProviderCalls(m.registry), newRecoveryRuns(m.registry)
+	m.events = newEventsOut(m.registry)
 	m.registry.MustRegister(m.inFlight, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.scrapes = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,

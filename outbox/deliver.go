@@ -67,8 +67,10 @@ func (r *Relay) deliver(ctx context.Context, e db.DeliveryDueEndpointsRow, row d
 	log := r.cfg.Log.With("event_id", row.EventID, "type", row.Type, "endpoint", e.ID, "account", e.AccountID, "attempt", row.Attempts)
 	switch {
 	case err != nil:
+		r.cfg.Attempted("lost", took)
 		log.WarnContext(ctx, "the result of a delivery could not be written; it is repeated when its lease is over", "delivered", t.delivered, "cause", err)
 	case !held:
+		r.cfg.Attempted("lost", took)
 		log.InfoContext(ctx, "the lease of a delivery was lost; its result is left to who has it", "delivered", t.delivered)
 	default:
 		r.report(ctx, t, settled, took)

@@ -47,8 +47,12 @@ func (s *Store) numberSome(ctx context.Context, since time.Time) (n int, newest 
 		}
 		return err
 	})
+	s.numbered.Add(int64(n))
 	return n, newest, err
 }
+
+// Numbered tells how many events got their places from this store, whoever asked for it: a relay, a stream, a reader.
+func (s *Store) Numbered() int64 { return s.numbered.Load() }
 
 // numberer numbers again and again. While some transaction stays open for hours, what was numbered since stays in the index as dead entries, and whoever looks from its
 // beginning walks over them all. So it looks from shortly before what it has seen, and from the beginning only now and then, for those that commit late.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"paidonce/db"
@@ -51,6 +52,7 @@ type Store struct {
 	pool     db.Pool
 	queries  *db.Queries
 	checkURL func(ctx context.Context, url string) error
+	numbered atomic.Int64
 }
 
 // New returns a store.
@@ -80,19 +82,4 @@ func fromRow(r db.Outbox) Event {
 		e.Position = *r.Position
 	}
 	return e
-}
-
-// Gauges is how far delivery is behind.
-type Gauges struct {
-	Unnumbered time.Duration // age of the oldest event that is not queued yet
-	Overdue    time.Duration // how long the delivery that waits longest could have been made; of enabled endpoints
-	Disabled   int           // endpoints
-	Failing    int           // enabled endpoints whose last delivery failed
-}
-
-// Gauges asks how far delivery is behind: for who measures; its cost grows with the number of endpoints that have something pending. Errors: the database's.
-func (s *Store) Gauges(ctx context.Context) (Gauges, error) {
-	row, err := s.queries.OutboxGauges(ctx, s.pool)
-	seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
-	return Gauges{Unnumbered: seconds(row.UnnumberedSeconds), Overdue: seconds(row.OverdueSeconds), Disabled: int(row.Disabled), Failing: int(row.Failing)}, err
 }

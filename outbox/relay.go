@@ -40,9 +40,13 @@ type RelayConfig struct {
 	TTL    time.Duration // how long events are kept after every endpoint and stream has them; 0: for ever
 	Lease  time.Duration // of a claimed delivery; 0: 45 s
 	Pause  time.Duration // after the first failure of a delivery, growing from there; 0: 5 s
-	// Attempted is told of each attempt that was written down, for who measures: delivered, failed, refused, dead. May be nil.
+	// Attempted is told of each attempt, for who measures: one of [AttemptResults]. May be nil. Called concurrently.
 	Attempted func(result string, took time.Duration)
 }
+
+// AttemptResults are what an attempt can come to: delivered; failed, and tried again; dead: failed, and given up on; lost: its result could not be written down, so it is
+// made again, by whoever has the lease by then.
+var AttemptResults = []string{"delivered", "failed", "dead", "lost"}
 
 // Relay delivers events. Any number of them share the work; each delivery is claimed by one, for the time of a lease. Safe for concurrent use.
 type Relay struct {

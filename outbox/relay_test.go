@@ -286,27 +286,3 @@ func TestHangs(t *testing.T) {
 		t.Errorf("%+v", list[0])
 	}
 }
-
-// TestGauges: what is not queued, what is due, and who does not take it.
-func TestGauges(t *testing.T) {
-	w := newWorld(t)
-	if g, err := w.store.Gauges(t.Context()); err != nil || g != (outbox.Gauges{}) {
-		t.Errorf("%+v, %v", g, err)
-	}
-	w.put("a", "http://receiver.test/")
-	w.put("b", "http://receiver.test/")
-	w.add(w.pool, "charge.succeeded", "ch_1")
-	w.exec(`UPDATE outbox SET created_at = created_at - interval '1 hour'`)
-	if g, err := w.store.Gauges(t.Context()); err != nil || g.Unnumbered < time.Hour || g.Overdue != 0 {
-		t.Errorf("%+v, %v", g, err)
-	}
-	if _, err := w.store.Number(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.exec(`UPDATE deliveries SET next_run_at = next_run_at - interval '1 hour'`)
-	w.exec(`UPDATE webhook_endpoints SET disabled_at = now(), disabled_reason = 'x' WHERE id = 'a'`)
-	w.exec(`UPDATE webhook_endpoints SET failing_since = now() WHERE id = 'b'`)
-	if g, err := w.store.Gauges(t.Context()); err != nil || g.Unnumbered != 0 || g.Overdue < time.Hour || g.Disabled != 1 || g.Failing != 1 {
-		t.Errorf("%+v, %v", g, err)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,22 @@ type Stream struct {
 	publisher Publisher
 	log       *slog.Logger
 	orders    numberer
+	published atomic.Int64
+	failed    atomic.Int64
+}
+
+// StreamCounts is what a stream has done since it was made.
+type StreamCounts struct {
+	Published int64 // events that were acknowledged; what had to be published again counts again
+	Failed    int64 // times that events could not be read, published or counted as published
+}
+
+// Name names the stream: its publisher's.
+func (s *Stream) Name() string { return s.publisher.Name() }
+
+// Counts returns what was done so far. Safe for concurrent use.
+func (s *Stream) Counts() StreamCounts {
+	return StreamCounts{Published: s.published.Load(), Failed: s.failed.Load()}
 }
 
 // NewStream returns a stream over a store.
@@ -48,7 +65,7 @@ func NewStream(s *Store, p Publisher, log *slog.Logger) *Stream {
 func (s *Stream) Work(ctx context.Context) {
 	pause := streamPauseFirst
 	for ctx.Err() == nil {
-		n, err := s.step(context.WithoutCancel(ctx))
+		n, err := s.counted(ctx)
 		wait := around(lookEvery)
 		switch {
 		case err != nil:
@@ -69,13 +86,23 @@ func (s *Stream) Work(ctx context.Context) {
 func (s *Stream) Once(ctx context.Context) (int, error) {
 	total := 0
 	for ctx.Err() == nil {
-		n, err := s.step(context.WithoutCancel(ctx))
+		n, err := s.counted(ctx)
 		total += n
 		if err != nil || n == 0 {
 			return total, err
 		}
 	}
 	return total, nil
+}
+
+// counted makes a step, to its end although ctx may end meanwhile.
+func (s *Stream) counted(ctx context.Context) (int, error) {
+	n, err := s.step(context.WithoutCancel(ctx))
+	s.published.Add(int64(n))
+	if err != nil {
+		s.failed.Add(1)
+	}
+	return n, err
 }
 
 // step publishes the next events after the cursor, waits for their acknowledgement, and only then moves the cursor.

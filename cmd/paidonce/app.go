@@ -80,15 +80,16 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		charges.KindCapture: charges.Capturing(psp, store),
 		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
 	})
-	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, StaleAfter: cfg.StaleAfter})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
 	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
 	}})
 	guard := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
 	events := outbox.New(outbox.Config{Pool: pool, CheckURL: guard.CheckURL})
+	relay := outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: guard}), Log: log, TTL: cfg.EventTTL, Attempted: measured.Attempted})
+	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter})
 	return &app{
-		events: events, relay: outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: guard}), Log: log, TTL: cfg.EventTTL}),
+		events: events, relay: relay,
 		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil

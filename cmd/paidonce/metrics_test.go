@@ -287,7 +287,6 @@ func TestMetricsOfUnfinishedOperations(t *testing.T) {
 		func() { w.charge("doubtful", visa, 500) })
 	w.moved("parked already", map[string]float64{request("createCharge", "parked"): 1}, func() { w.charge("doubtful", visa, 500) })
 	w.exec(`UPDATE idempotency_keys SET parked_at = parked_at - interval '2 hours' WHERE key = 'doubtful'`)
-	about := func(want float64) func(float64) bool { return func(v float64) bool { return v >= want && v < want+60 } }
 	w.eventually("paidonce_operations_oldest_parked_seconds", about(7200))
 	w.eventually("paidonce_operations_parked", equals(1))
 	w.eventually("paidonce_operations_in_progress", equals(4))

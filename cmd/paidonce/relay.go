@@ -107,6 +107,9 @@ func (a *app) openStreams() error {
 		a.closers = append(a.closers, p.Close)
 		a.streams = append(a.streams, outbox.NewStream(a.events, p, a.log))
 	}
+	for _, s := range a.streams {
+		a.metrics.Stream(s)
+	}
 	return nil
 }
 

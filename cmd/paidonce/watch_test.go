@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"paidonce/outbox"
 	"paidonce/provider/stripesim"
 )
 
@@ -79,6 +80,11 @@ func lived(t *testing.T) (*watched, samples) {
 	w.exec(`UPDATE idempotency_keys SET expires_at = clock_timestamp() WHERE key = 'a'`)
 	w.pass(1)
 	w.sweep(1)
+	s := outbox.NewStream(w.app.events, &stream{}, w.app.log)
+	w.app.metrics.Stream(s)
+	if _, err := s.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return w, w.scrape()
 }
 
@@ -228,7 +234,7 @@ func TestAlertsAndDashboardShowWhatThereIs(t *testing.T) {
 
 // labelNames are all that there are. Each has a handful of values, made up by us.
 var labelNames = []string{
-	"call", "commit", "driver", "outcome", "result", "route", "state", "worker", "version", "revision", "go_version", "le", "quantile",
+	"call", "commit", "driver", "outcome", "result", "route", "state", "stream", "worker", "version", "revision", "go_version", "le", "quantile",
 }
 
 // seriesMax is far below what any Prometheus server minds, and lets the API grow some routes.

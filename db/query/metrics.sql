@@ -25,3 +25,37 @@ SELECT count(*) AS unprocessed,
     (SELECT count(*) FROM provider_events p WHERE p.parked_at IS NOT NULL) AS parked
 FROM provider_events e
 WHERE e.next_run_at IS NOT NULL;
+
+-- name: EventGauges :one
+-- How far delivery is behind, by probes of small indexes. Events without a position are looked for from shortly before the newest that has one: while
+-- some transaction stays open for hours, what was numbered since would be walked over from the beginning, at each scrape. One that commits later than that is
+-- left to the numberers, which look for it. pending is counted up to a limit, so that it costs no more when there is no relay. An endpoint that fails has
+-- deliveries due for longer than it could be tried, so overdue tells of the others.
+WITH RECURSIVE waiting (endpoint, next_run_at) AS (
+    (SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint, d.next_run_at LIMIT 1)
+    UNION ALL
+    SELECT n.endpoint, n.next_run_at FROM waiting w CROSS JOIN LATERAL (
+        SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > w.endpoint ORDER BY d.endpoint, d.next_run_at LIMIT 1
+    ) n
+), newest AS MATERIALIZED (
+    SELECT o.created_at FROM outbox o WHERE o.position IS NOT NULL ORDER BY o.position DESC LIMIT 1
+)
+SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
+        SELECT o.created_at FROM outbox o
+        WHERE o.position IS NULL AND o.created_at >= coalesce((SELECT n.created_at FROM newest n) - @late_commit::interval, '-infinity')
+        ORDER BY o.created_at LIMIT 1))), 0)::float8 AS unnumbered_seconds,
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
+        SELECT min(w.next_run_at) FROM waiting w JOIN webhook_endpoints e ON e.number = w.endpoint WHERE e.disabled_at IS NULL AND e.failing_since IS NULL))), 0)::float8 AS overdue_seconds,
+    (SELECT count(*) FROM (
+        SELECT FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint, d.next_run_at LIMIT @pending_max::integer) p) AS pending,
+    count(*) FILTER (WHERE e.disabled_at IS NOT NULL) AS disabled,
+    count(*) FILTER (WHERE e.disabled_at IS NULL AND e.failing_since IS NOT NULL) AS failing,
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(e.failing_since) FILTER (WHERE e.disabled_at IS NULL))), 0)::float8 AS failing_seconds
+FROM webhook_endpoints e;
+
+-- name: StreamGauges :many
+-- Age of the oldest event that a publisher has not come to: one probe of the index for each.
+SELECT c.publisher, coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
+    SELECT o.created_at FROM outbox o WHERE o.position IS NOT NULL AND o.position > c.position ORDER BY o.position LIMIT 1))), 0)::float8 AS lag_seconds
+FROM outbox_cursors c
+ORDER BY c.publisher;

@@ -231,21 +231,6 @@ WITH x AS (
 SELECT s.endpoint, s.event_id, s.state, coalesce((SELECT told.disable FROM told WHERE told.number = s.endpoint), false)::boolean AS disabled
 FROM settled s;
 
--- name: OutboxGauges :one
--- How far delivery is behind: the oldest event without a position, and, of the endpoints that are enabled, the delivery that is due the longest.
-WITH RECURSIVE pending (endpoint, next_run_at) AS (
-    (SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint, d.next_run_at LIMIT 1)
-    UNION ALL
-    SELECT n.endpoint, n.next_run_at FROM pending p CROSS JOIN LATERAL (
-        SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > p.endpoint ORDER BY d.endpoint, d.next_run_at LIMIT 1
-    ) n
-)
-SELECT coalesce(extract(epoch FROM clock_timestamp() - (SELECT min(o.created_at) FROM outbox o WHERE o.position IS NULL)), 0)::float8 AS unnumbered_seconds,
-    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
-        SELECT min(p.next_run_at) FROM pending p JOIN webhook_endpoints e ON e.number = p.endpoint WHERE e.disabled_at IS NULL))), 0)::float8 AS overdue_seconds,
-    (SELECT count(*) FROM webhook_endpoints e WHERE e.disabled_at IS NOT NULL) AS disabled,
-    (SELECT count(*) FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND e.failing_since IS NOT NULL) AS failing;
-
 -- name: EventsClean :one
 -- Looks at the next events after a position and forgets, with their deliveries, those that are old, that every endpoint has or was given up on, and that
 -- every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is.

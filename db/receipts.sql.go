@@ -83,7 +83,7 @@ func (q *Queries) ReceiptsBegin(ctx context.Context, db DBTX) error {
 const receiptsClaim = `-- name: ReceiptsClaim :many
 WITH due AS MATERIALIZED (
     SELECT r.charge_id, r.taken_at < clock_timestamp() - $1::interval AS is_old FROM receipts r
-    WHERE r.next_run_at <= (SELECT clock_timestamp())
+    WHERE r.next_run_at <= (SELECT clock_timestamp()) AND r.charge_id > '' AND r.account_id > '' AND r.event_id > ''
     ORDER BY r.next_run_at LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ), taken AS (
@@ -95,10 +95,12 @@ WITH due AS MATERIALIZED (
     FROM due WHERE r.charge_id = due.charge_id
     RETURNING r.charge_id, r.account_id, r.event_id, r.state, r.attempts, r.taken_at
 )
-SELECT t.charge_id, t.event_id, t.state, t.attempts, t.taken_at, a.name AS account_name,
-    c.amount_captured, c.currency, coalesce(c.description, '')::text AS description, coalesce(c.statement_descriptor_suffix, '')::text AS suffix,
-    coalesce(c.receipt_email, '')::text AS address, c.livemode
-FROM taken t JOIN charges c ON c.id = t.charge_id JOIN accounts a ON a.id = t.account_id
+SELECT t.charge_id, t.event_id, t.state, t.attempts, t.taken_at, a.name AS account_name, c.amount_captured, c.currency, c.description, c.suffix, c.address, c.livemode
+FROM taken t CROSS JOIN LATERAL (
+    SELECT d.amount_captured, d.currency, coalesce(d.description, '')::text AS description, coalesce(d.statement_descriptor_suffix, '')::text AS suffix,
+        coalesce(d.receipt_email, '')::text AS address, d.livemode
+    FROM charges d WHERE d.id = t.charge_id LIMIT 1
+) c CROSS JOIN LATERAL (SELECT b.name FROM accounts b WHERE b.id = t.account_id LIMIT 1) a
 `
 
 type ReceiptsClaimParams struct {
@@ -121,7 +123,7 @@ type ReceiptsClaimRow struct {
 	Livemode       bool
 }
 
-// Takes receipts that are due: from here on only the caller sends them, and only this once. What is too old meanwhile ends instead.
+// Takes receipts that are due: from here on only the caller sends them, and only this once. What is too old meanwhile ends instead. Ids are never empty: as in KeyLeaseDue.
 func (q *Queries) ReceiptsClaim(ctx context.Context, db DBTX, arg ReceiptsClaimParams) ([]ReceiptsClaimRow, error) {
 	rows, err := db.Query(ctx, receiptsClaim, arg.Oldest, arg.Most)
 	if err != nil {
@@ -159,6 +161,7 @@ const receiptsClean = `-- name: ReceiptsClean :execrows
 DELETE FROM receipts r WHERE r.charge_id IN (
     SELECT d.charge_id FROM receipts d
     WHERE d.created_at < (SELECT clock_timestamp()) - $1::interval AND d.finished_at IS NOT NULL
+        AND d.charge_id > '' AND d.account_id > '' AND d.event_id > ''
     ORDER BY d.created_at LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ) AND r.finished_at IS NOT NULL
@@ -169,7 +172,7 @@ type ReceiptsCleanParams struct {
 	Most int32
 }
 
-// Forgets receipts that are old, some at a time. None of their charges can get another: it is too old, and its events are read.
+// Forgets receipts that are old, some at a time. None of their charges can get another: it is too old, and its events are read. Ids are never empty: as in KeyLeaseDue.
 func (q *Queries) ReceiptsClean(ctx context.Context, db DBTX, arg ReceiptsCleanParams) (int64, error) {
 	result, err := db.Exec(ctx, receiptsClean, arg.Ttl, arg.Most)
 	if err != nil {
@@ -264,7 +267,8 @@ WITH here AS MATERIALIZED (
     INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, next_run_at, finished_at)
     SELECT c.id, c.account_id, l.event_id, l.created_at, CASE WHEN old.yes THEN 'expired' ELSE 'pending' END,
         CASE WHEN NOT old.yes THEN clock_timestamp() END, CASE WHEN old.yes THEN clock_timestamp() END
-    FROM looked l JOIN charges c ON c.id = l.object_id AND (c.account_id = l.account_id) IS TRUE
+    FROM looked l
+        CROSS JOIN LATERAL (SELECT d.id, d.account_id, d.own_receipt, d.captured FROM charges d WHERE d.id = l.object_id AND (d.account_id = l.account_id) IS TRUE LIMIT 1) c
         CROSS JOIN LATERAL (SELECT l.created_at < clock_timestamp() - $2::interval AS yes) old
     WHERE l.type IN ('charge.succeeded', 'charge.captured') AND c.own_receipt AND c.captured
     ORDER BY l.position
@@ -287,7 +291,8 @@ type ReceiptsReadRow struct {
 
 // Moves the cursor over the next events, and makes a receipt of each charge whose money was taken, that wants one, and that has none. The lock on the cursor makes
 // readers take turns; one that had to wait may look at a snapshot that is older than the turn before its own, and then finds nothing after the cursor. A charge that is
-// captured by now has its receipt for either event; what it says is what the charge is.
+// captured by now has its receipt for either event; what it says is what the charge is. LATERAL and LIMIT, here and below: charges are found one by one by their ids,
+// also by a plan of the day when the table was empty.
 func (q *Queries) ReceiptsRead(ctx context.Context, db DBTX, arg ReceiptsReadParams) (ReceiptsReadRow, error) {
 	row := db.QueryRow(ctx, receiptsRead, arg.Most, arg.Oldest)
 	var i ReceiptsReadRow

@@ -12,7 +12,8 @@ SELECT coalesce((SELECT max(o.position) FROM outbox o WHERE o.position IS NOT NU
 -- name: ReceiptsRead :one
 -- Moves the cursor over the next events, and makes a receipt of each charge whose money was taken, that wants one, and that has none. The lock on the cursor makes
 -- readers take turns; one that had to wait may look at a snapshot that is older than the turn before its own, and then finds nothing after the cursor. A charge that is
--- captured by now has its receipt for either event; what it says is what the charge is.
+-- captured by now has its receipt for either event; what it says is what the charge is. LATERAL and LIMIT, here and below: charges are found one by one by their ids,
+-- also by a plan of the day when the table was empty.
 WITH here AS MATERIALIZED (
     SELECT c.position FROM receipts_cursor c FOR UPDATE
 ), looked AS MATERIALIZED (
@@ -25,7 +26,8 @@ WITH here AS MATERIALIZED (
     INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, next_run_at, finished_at)
     SELECT c.id, c.account_id, l.event_id, l.created_at, CASE WHEN old.yes THEN 'expired' ELSE 'pending' END,
         CASE WHEN NOT old.yes THEN clock_timestamp() END, CASE WHEN old.yes THEN clock_timestamp() END
-    FROM looked l JOIN charges c ON c.id = l.object_id AND (c.account_id = l.account_id) IS TRUE
+    FROM looked l
+        CROSS JOIN LATERAL (SELECT d.id, d.account_id, d.own_receipt, d.captured FROM charges d WHERE d.id = l.object_id AND (d.account_id = l.account_id) IS TRUE LIMIT 1) c
         CROSS JOIN LATERAL (SELECT l.created_at < clock_timestamp() - @oldest::interval AS yes) old
     WHERE l.type IN ('charge.succeeded', 'charge.captured') AND c.own_receipt AND c.captured
     ORDER BY l.position
@@ -35,10 +37,10 @@ WITH here AS MATERIALIZED (
 SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM made) AS made, (SELECT count(*) FROM made WHERE state = 'expired') AS expired;
 
 -- name: ReceiptsClaim :many
--- Takes receipts that are due: from here on only the caller sends them, and only this once. What is too old meanwhile ends instead.
+-- Takes receipts that are due: from here on only the caller sends them, and only this once. What is too old meanwhile ends instead. Ids are never empty: as in KeyLeaseDue.
 WITH due AS MATERIALIZED (
     SELECT r.charge_id, r.taken_at < clock_timestamp() - @oldest::interval AS is_old FROM receipts r
-    WHERE r.next_run_at <= (SELECT clock_timestamp())
+    WHERE r.next_run_at <= (SELECT clock_timestamp()) AND r.charge_id > '' AND r.account_id > '' AND r.event_id > ''
     ORDER BY r.next_run_at LIMIT @most::integer
     FOR UPDATE SKIP LOCKED
 ), taken AS (
@@ -50,10 +52,12 @@ WITH due AS MATERIALIZED (
     FROM due WHERE r.charge_id = due.charge_id
     RETURNING r.charge_id, r.account_id, r.event_id, r.state, r.attempts, r.taken_at
 )
-SELECT t.charge_id, t.event_id, t.state, t.attempts, t.taken_at, a.name AS account_name,
-    c.amount_captured, c.currency, coalesce(c.description, '')::text AS description, coalesce(c.statement_descriptor_suffix, '')::text AS suffix,
-    coalesce(c.receipt_email, '')::text AS address, c.livemode
-FROM taken t JOIN charges c ON c.id = t.charge_id JOIN accounts a ON a.id = t.account_id;
+SELECT t.charge_id, t.event_id, t.state, t.attempts, t.taken_at, a.name AS account_name, c.amount_captured, c.currency, c.description, c.suffix, c.address, c.livemode
+FROM taken t CROSS JOIN LATERAL (
+    SELECT d.amount_captured, d.currency, coalesce(d.description, '')::text AS description, coalesce(d.statement_descriptor_suffix, '')::text AS suffix,
+        coalesce(d.receipt_email, '')::text AS address, d.livemode
+    FROM charges d WHERE d.id = t.charge_id LIMIT 1
+) c CROSS JOIN LATERAL (SELECT b.name FROM accounts b WHERE b.id = t.account_id LIMIT 1) a;
 
 -- name: ReceiptSettle :one
 -- What came of an attempt, by whoever made it. Run again after a lost answer, it finds its own state. One that was given up as unknown meanwhile is known again. What is
@@ -78,10 +82,11 @@ UPDATE receipts SET state = 'unknown', finished_at = clock_timestamp(), last_cod
 WHERE state = 'sending' AND last_attempt_at < (SELECT clock_timestamp()) - @after::interval;
 
 -- name: ReceiptsClean :execrows
--- Forgets receipts that are old, some at a time. None of their charges can get another: it is too old, and its events are read.
+-- Forgets receipts that are old, some at a time. None of their charges can get another: it is too old, and its events are read. Ids are never empty: as in KeyLeaseDue.
 DELETE FROM receipts r WHERE r.charge_id IN (
     SELECT d.charge_id FROM receipts d
     WHERE d.created_at < (SELECT clock_timestamp()) - @ttl::interval AND d.finished_at IS NOT NULL
+        AND d.charge_id > '' AND d.account_id > '' AND d.event_id > ''
     ORDER BY d.created_at LIMIT @most::integer
     FOR UPDATE SKIP LOCKED
 ) AND r.finished_at IS NOT NULL;

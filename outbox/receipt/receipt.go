@@ -33,7 +33,7 @@ const (
 	// tidyEvery is how often abandoned and old receipts are looked for: people wait for the former for minutes.
 	tidyEvery = time.Minute
 	// cleanBatch is how many old receipts one statement forgets: a moment's work.
-	cleanBatch = 500
+	cleanBatch = 100
 	// While there is no mail server that deals with us, one mail at a time looks whether it is back, after pauses that start here, double, and stop growing at the maximum:
 	// others' time is not spent on it, and it is not run down when it comes back.
 	awayPauseFirst = time.Second

@@ -8,6 +8,7 @@ import (
 
 	"paidonce/db"
 	"paidonce/outbox"
+	"paidonce/outbox/receipt"
 )
 
 // attemptBuckets: a receiver answers in some milliseconds or some hundred; an attempt is given up after ten seconds.
@@ -26,6 +27,7 @@ const (
 type eventsOut struct {
 	attempts *prometheus.CounterVec
 	took     prometheus.Histogram
+	receipts *prometheus.CounterVec
 }
 
 func newEventsOut(r prometheus.Registerer) eventsOut {
@@ -37,10 +39,16 @@ func newEventsOut(r prometheus.Registerer) eventsOut {
 			Name: "paidonce_delivery_duration_seconds", Help: "How long these attempts took, timeouts included.", Buckets: attemptBuckets,
 		}),
 	}
+	m.receipts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "paidonce_receipts_total", Help: "What became of receipt mails in this process; failed ones are tried again.",
+	}, []string{"result"})
 	for _, result := range outbox.AttemptResults {
 		m.attempts.WithLabelValues(result)
 	}
-	r.MustRegister(m.attempts, m.took)
+	for _, result := range receipt.Results {
+		m.receipts.WithLabelValues(result)
+	}
+	r.MustRegister(m.attempts, m.took, m.receipts)
 	return m
 }
 
@@ -48,6 +56,11 @@ func newEventsOut(r prometheus.Registerer) eventsOut {
 func (m *Metrics) Attempted(result string, took time.Duration) {
 	m.events.attempts.WithLabelValues(result).Inc()
 	m.events.took.Observe(took.Seconds())
+}
+
+// Receipt counts what became of a receipt mail; see [receipt.Config].
+func (m *Metrics) Receipt(result string, _ time.Duration) {
+	m.events.receipts.WithLabelValues(result).Inc()
 }
 
 // Stream adds a stream of this process to what is measured. Call it once for each.

@@ -53,8 +53,8 @@ type Config struct {
 	Log      *slog.Logger
 	TTL      time.Duration // how long receipts are kept, at least two days; 0: for ever
 	Pause    time.Duration // after the first failure of a mail, growing from there; 0: 5 s
-	// Attempted is told of each result that was written down, for who measures: sent, failed, refused, unknown, expired. took is the time of the conversation,
-	// 0 where there was none. May be nil.
+	// Attempted is told of each result that was written down, for who measures: one of [Results]. took is the time of the conversation, 0 where there was none.
+	// May be nil. Called concurrently.
 	Attempted func(result string, took time.Duration)
 }
 
@@ -123,6 +123,9 @@ func (m *Mailer) count(result string, took time.Duration) {
 	}
 	m.cfg.Attempted(result, took)
 }
+
+// Results are what can become of a mail: sent; failed, and tried again; refused; unknown; expired.
+var Results = []string{stateSent, "failed", stateRefused, stateUnknown, stateExpired}
 
 // States of a receipt. A receipt that is sending belongs to whoever claimed it.
 const (

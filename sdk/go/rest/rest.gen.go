@@ -596,7 +596,7 @@ type ChargeParams struct {
 	// Example: {"order":"6735"}
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// ReceiptEmail Where the provider sends a receipt.
+	// ReceiptEmail Where a receipt is sent when the money is taken. By the provider, or, if the operator has set up a mail server, by this one, at most once.
 	//
 	// Example: jenny@example.com
 	ReceiptEmail *string `json:"receipt_email,omitempty"`

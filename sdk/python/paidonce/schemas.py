@@ -36,7 +36,9 @@ class ChargeParams(_ChargeParamsRequired, total=False):
     asterisks and quotation marks. From 1 to 22 characters.
     """
     receipt_email: str
-    """Where the provider sends a receipt. From 1 to 254 characters."""
+    """Where a receipt is sent when the money is taken. By the provider, or, if the operator has set up a mail server, by this
+    one, at most once. From 1 to 254 characters.
+    """
 
 
 class CaptureParams(TypedDict, total=False):

@@ -45,7 +45,7 @@ export type ChargeParams = {
      */
     statement_descriptor_suffix?: string;
     /**
-     * Where the provider sends a receipt.
+     * Where a receipt is sent when the money is taken. By the provider, or, if the operator has set up a mail server, by this one, at most once.
      */
     receipt_email?: string;
 };

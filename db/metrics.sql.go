@@ -137,6 +137,20 @@ func (q *Queries) KeyGauges(ctx context.Context, db DBTX, staleAfter time.Durati
 	return i, err
 }
 
+const receiptGauge = `-- name: ReceiptGauge :one
+SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - least(
+    (SELECT o.created_at FROM outbox o WHERE o.position IS NOT NULL AND o.position > (SELECT c.position FROM receipts_cursor c) ORDER BY o.position LIMIT 1),
+    (SELECT r.next_run_at FROM receipts r WHERE r.next_run_at >= (SELECT clock_timestamp()) - $1::interval ORDER BY r.next_run_at LIMIT 1)))), 0)::float8 AS overdue_seconds
+`
+
+// How long what waits longest for its receipt does: an event that was not read for receipts, or a mail that is due. One that is due for so long is too old to be sent.
+func (q *Queries) ReceiptGauge(ctx context.Context, db DBTX, oldest time.Duration) (float64, error) {
+	row := db.QueryRow(ctx, receiptGauge, oldest)
+	var overdue_seconds float64
+	err := row.Scan(&overdue_seconds)
+	return overdue_seconds, err
+}
+
 const streamGauges = `-- name: StreamGauges :many
 SELECT c.publisher, coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (
     SELECT o.created_at FROM outbox o WHERE o.position IS NOT NULL AND o.position > c.position ORDER BY o.position LIMIT 1))), 0)::float8 AS lag_seconds

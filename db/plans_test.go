@@ -96,6 +96,13 @@ func hot(q *db.Queries) map[string]struct {
 			return many(q.ReceiptsClean(ctx, t, db.ReceiptsCleanParams{}))
 		}, []string{"receipts_created", "receipts_pkey"}},
 		"InboxTake": {func(ctx context.Context, t db.DBTX) error { return many(q.InboxTake(ctx, t, db.InboxTakeParams{})) }, []string{"provider_events_due"}},
+		"EventGauges": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.EventGauges(ctx, t, db.EventGaugesParams{}))
+		}, []string{"outbox_unnumbered", "outbox_position", "deliveries_due"}},
+		"ReceiptGauge": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ReceiptGauge(ctx, t, 0))
+		}, []string{"outbox_position", "receipts_due"}},
+		"StreamGauges": {func(ctx context.Context, t db.DBTX) error { return many(q.StreamGauges(ctx, t)) }, []string{"outbox_position"}},
 	}
 }
 
@@ -104,12 +111,13 @@ func hot(q *db.Queries) map[string]struct {
 var asked = map[string]string{
 	"ReceiptsRead": "1000, '24 hours'", "ReceiptsClaim": "'24 hours', 8", "ReceiptsAbandoned": "'5 minutes'", "ReceiptsClean": "'720 hours', 100",
 	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100", "ChargeList": "'a', NULL, NULL, NULL, NULL, NULL, NULL, 10",
+	"EventGauges": "'10 minutes', 10000", "ReceiptGauge": "'24 hours'",
 }
 
 // fullRead finds what must not be in a plan: a walk over a whole table that grows, or over a whole partial index.
 func fullRead(plan []string) string {
 	index := regexp.MustCompile(`Scan using (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)|Bitmap Index Scan on (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)`)
-	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|operation_log|receipts)\b`)
+	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|deliveries|operation_log|receipts)\b`)
 	for i, line := range plan {
 		switch {
 		case table.MatchString(line):
@@ -188,6 +196,10 @@ func TestHotStatementsKeepToTheirIndexes(t *testing.T) {
 	exec(`INSERT INTO receipts_cursor (position) VALUES (100000)`)
 	exec(`INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, attempts, last_attempt_at, finished_at)
 		SELECT id, 'a', 'e' || id, now(), 'sent', 1, now(), now() FROM charges LIMIT 100000`)
+	exec(`INSERT INTO deliveries (endpoint, event_id, position, object_id, state, next_run_at, finished_at)
+		SELECT n % 10, 'e' || n, n, 'c', s.state, CASE WHEN s.state = 'pending' THEN now() END, CASE WHEN s.state <> 'pending' THEN now() END
+		FROM generate_series(1, 100000) n CROSS JOIN LATERAL (SELECT CASE WHEN n % 10 = 0 THEN 'pending' ELSE 'delivered' END AS state) s`)
+	exec(`INSERT INTO outbox_cursors (publisher, position) VALUES ('nats', 0), ('kafka', 199000)`)
 	prepare("grown")
 	exec(`ANALYZE`)
 	prepare("analysed")

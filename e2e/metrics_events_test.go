@@ -156,3 +156,24 @@ func TestStreamsAreScraped(t *testing.T) {
 	relay.tells(map[string]float64{published: 3, lag: 0})
 	idle.tells(map[string]float64{lag: 0})
 }
+
+// Receipts that nobody mails are overdue, at an instance that mails none as well; what is mailed is counted.
+func TestReceiptsAreScraped(t *testing.T) {
+	t.Parallel()
+	post := newPostOffice(t, 0)
+	w := newWorld(t, "PAIDONCE_SMTP_URL="+post.url)
+	idle := w.serve()
+	c := w.client(idle)
+	const charges, overdue, sent = 3, "paidonce_receipts_overdue_seconds", `paidonce_receipts_total{result="sent"}`
+	for i := range charges {
+		c.Charge(fmt.Sprint("k", i), receiptTo("payer@example.org"))
+	}
+	c.Get("/v1/events") // which gives them their places
+	idle.grows(overdue)
+	relay := w.serve("PAIDONCE_WORKERS=relay")
+	relay.tells(map[string]float64{sent: charges, overdue: 0})
+	idle.tells(map[string]float64{sent: 0, overdue: 0})
+	if n := len(post.of("payer@example.org")); n != charges {
+		t.Errorf("%d mails", n)
+	}
+}

@@ -20,6 +20,8 @@ const (
 	lateCommit = 10 * time.Minute
 	// pendingMax bounds what is counted at a scrape: ten milliseconds of reading, and enough to tell some from far too many.
 	pendingMax = 10_000
+	// receiptOldest: a receipt that has been due for a day is not mailed any more, so it waits for nobody.
+	receiptOldest = 24 * time.Hour
 )
 
 // eventsOut is what the relay worker and the streams of this process did. A relay that is a process of its own is not scraped: what it leaves undone shows in
@@ -86,11 +88,15 @@ func watchEvents(counter register, s *outbox.Store, r *outbox.Relay) {
 // eventsSay is what the database says about events out.
 type eventsSay struct {
 	db.EventGaugesRow
-	streams []db.StreamGaugesRow
+	streams         []db.StreamGaugesRow
+	receiptsOverdue float64
 }
 
 func askEvents(ctx context.Context, q *db.Queries, on db.DBTX) (says eventsSay, err error) {
 	if says.streams, err = q.StreamGauges(ctx, on); err != nil {
+		return says, err
+	}
+	if says.receiptsOverdue, err = q.ReceiptGauge(ctx, on, receiptOldest); err != nil {
 		return says, err
 	}
 	says.EventGaugesRow, err = q.EventGauges(ctx, on, db.EventGaugesParams{LateCommit: lateCommit, PendingMax: pendingMax})
@@ -109,6 +115,8 @@ func eventGauges() (all []gauge[eventsSay]) {
 	add("paidonce_webhook_endpoints_failing", "Webhook endpoints that are enabled and whose last delivery failed.", func(e eventsSay) float64 { return float64(e.Failing) })
 	add("paidonce_webhook_endpoints_failing_seconds", "How long the enabled endpoint that fails longest has taken nothing; 0 when none fails.",
 		func(e eventsSay) float64 { return e.FailingSeconds })
+	add("paidonce_receipts_overdue_seconds", "How long what waits longest for its receipt mail could have had it; grows when no relay with a mail server runs, or the mail server is away.",
+		func(e eventsSay) float64 { return e.receiptsOverdue })
 	return all
 }
 

@@ -164,6 +164,25 @@ func TestMetricsOfStreams(t *testing.T) {
 	w.eventually(`paidonce_stream_lag_seconds{stream="receipt"}`, about(3600))
 }
 
+// Receipts are behind when events were not read for them, and when a mail is due; not when it would be too old.
+func TestMetricsOfReceipts(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, nil)
+	const overdue = "paidonce_receipts_overdue_seconds"
+	w.charge("a", visa, 201)
+	if _, err := w.app.events.Number(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`UPDATE outbox SET created_at = created_at - interval '1 hour'`)
+	w.says(samples{"paidonce_events_numbered_total": 1, overdue: 0}) // they are not switched on
+	w.exec(`INSERT INTO receipts_cursor (position) VALUES (0)`)
+	w.eventually(overdue, about(3600))
+	w.exec(`UPDATE receipts_cursor SET position = (SELECT max(position) FROM outbox)`)
+	w.eventually(overdue, equals(0))
+	w.exec(`INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, next_run_at) SELECT 'ch_' || n, 'a', 'e', now(), 'pending', now() - n * interval '2 hours' FROM generate_series(1, 13) n`)
+	w.eventually(overdue, func(v float64) bool { return v > 22*3600-60 && v < 24*3600 })
+}
+
 // When the question about events takes too long, the gauges of operations are there all the same.
 func TestScrapeWithoutEvents(t *testing.T) {
 	t.Parallel()

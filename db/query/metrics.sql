@@ -59,3 +59,9 @@ SELECT c.publisher, coalesce(greatest(0, extract(epoch FROM clock_timestamp() - 
     SELECT o.created_at FROM outbox o WHERE o.position IS NOT NULL AND o.position > c.position ORDER BY o.position LIMIT 1))), 0)::float8 AS lag_seconds
 FROM outbox_cursors c
 ORDER BY c.publisher;
+
+-- name: ReceiptGauge :one
+-- How long what waits longest for its receipt does: an event that was not read for receipts, or a mail that is due. One that is due for so long is too old to be sent.
+SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - least(
+    (SELECT o.created_at FROM outbox o WHERE o.position IS NOT NULL AND o.position > (SELECT c.position FROM receipts_cursor c) ORDER BY o.position LIMIT 1),
+    (SELECT r.next_run_at FROM receipts r WHERE r.next_run_at >= (SELECT clock_timestamp()) - @oldest::interval ORDER BY r.next_run_at LIMIT 1)))), 0)::float8 AS overdue_seconds;

@@ -113,8 +113,9 @@ class Stores(unittest.TestCase):
             self.assertEqual(synced, ["file", "folder"] * 2)
         finally:
             os.fsync = fsync
-        self.assertEqual(len(os.listdir(store.folder)), 1)
-        self.assertEqual(os.stat(store.folder).st_mode & 0o777, 0o700)
+        (name,) = os.listdir(store.folder)
+        modes = [os.stat(os.path.join(store.folder, of)).st_mode & 0o777 for of in ("", name)]
+        self.assertEqual(modes, [0o700, 0o600], "nobody else may read what is sent")
 
     def test_what_is_not_an_operation(self) -> None:
         store = file_store(self.folder)

@@ -34,7 +34,7 @@ class Unit(unittest.TestCase):
 
 class Retries(Unit):
     def test_each_attempt_sends_the_same_key_and_the_same_bytes(self) -> None:
-        for reply in (408, 409, 425, 429, 500, 502, 503, 504, LOST, Reply(201, cut=3), Reply(200, body=b"<html>")):
+        for reply in (408, 409, 425, 429, 500, 502, 503, 504, LOST, Reply(201, cut=3), Reply(200, body=b"<html>"), Reply(201, body=b'{"id":"ch_2"}  ', cut=1)):
             server = self.serve(reply, reply, 201)
             made = server.client().charges.create("op", PARAMS)
             self.assertEqual(made.data["id"], "ch_1")
@@ -77,6 +77,12 @@ class Retries(Unit):
         with self.assertRaises(paidonce.DeadlineError):
             server.client().charges.create("op", PARAMS)
         self.assertEqual((self.pauses, len(server.sent)), ([], 1))
+
+    def test_an_answer_that_does_not_end_is_none(self) -> None:
+        server = self.serve(Reply(201, body=b'{"id":"ch_2"}' + b" " * 100), 201)
+        with mock.patch("paidonce.transport._LONGEST_ANSWER", 50):
+            self.assertEqual(server.client().charges.create("op", PARAMS).data["id"], "ch_1")
+        self.assertEqual(len(server.sent), 2)
 
     def test_reads_are_retried(self) -> None:
         server = self.serve(LOST, 503, 200)

@@ -74,6 +74,12 @@ func newShop(t *testing.T) *shop {
 // serve starts a server of the shop that takes events signed with any of the secrets.
 func (s *shop) serve(t *testing.T, secrets ...string) *instance {
 	t.Helper()
+	return s.serveWith(t, func(*api.Config) {}, secrets...)
+}
+
+// serveWith starts a server whose configuration is another.
+func (s *shop) serveWith(t *testing.T, change func(*api.Config), secrets ...string) *instance {
+	t.Helper()
 	pool, err := db.Open(s.database, 12)
 	if err != nil {
 		t.Fatal(err)
@@ -95,11 +101,12 @@ func (s *shop) serve(t *testing.T, secrets ...string) *instance {
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))
 	}})}
 	i.outbox = outbox.New(outbox.Config{Pool: pool, CheckURL: outboxhook.Guard{Resolver: noNames}.CheckURL})
-	i.server, err = api.New(api.Config{
+	served := api.Config{
 		Charges: charges.NewService(store, engine, cfg), Keys: engine, Accounts: accounts.NewStore(pool), Events: i.outbox, News: i.inbox, Log: log,
 		Ready: func(ctx context.Context) error { return db.Ready(ctx, pool) },
-	})
-	if err != nil {
+	}
+	change(&served)
+	if i.server, err = api.New(served); err != nil {
 		t.Fatal(err)
 	}
 	edge := httptest.NewUnstartedServer(nil)

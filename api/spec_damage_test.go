@@ -188,6 +188,9 @@ var damages = []damage{
 		nil, []string{""}, []string{"Bearer"}, []string{"Bearer sk_wrong"}, []string{"Bearer \xff"}, []string{"Basic !"}, []string{"Basic Og=="}, []string{"Digest sk_wrong"}, []string{"Bearer a", "Bearer a"},
 		[]string{"Bearer " + strings.Repeat("k", 300)},
 	)},
+	{"another account", bad, func(s *sketch) bool { return s.secured() }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		s.header[pick(t, "header", []string{"Stripe-Account", "Stripe-Context"})] = []string{pick(t, "account", []string{"acct_1", "é", " x"})}
+	}},
 	{"another signature", bad, func(s *sketch) bool { return s.header["Stripe-Signature"] != nil }, lines("Stripe-Signature",
 		nil, []string{""}, []string{"t=1,v1=00"}, []string{"é"}, []string{signed, signed}, []string{"t=99999999999999999999,v1=00"}, []string{"v1=00"},
 	)},

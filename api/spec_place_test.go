@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -22,14 +23,21 @@ type place struct {
 
 func (p *place) String() string { return p.op.OperationID }
 
-// places are all operations, in the order of their paths.
+// places are all operations, in the order of their paths. They are read once, and not changed.
 func places(t testing.TB) []*place {
 	t.Helper()
-	spec, err := api.GetSpec()
+	all, err := readPlaces()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*place
+	return all
+}
+
+var readPlaces = sync.OnceValues(func() (all []*place, _ error) {
+	spec, err := api.GetSpec()
+	if err != nil {
+		return nil, err
+	}
 	for path, item := range spec.Paths.Map() {
 		for method, op := range item.Operations() {
 			op.OperationID = strings.ToLower(op.OperationID[:1]) + op.OperationID[1:] // the embedded ones have a capital
@@ -37,8 +45,8 @@ func places(t testing.TB) []*place {
 		}
 	}
 	slices.SortFunc(all, func(a, b *place) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.method, b.method)) })
-	return all
-}
+	return all, nil
+})
 
 // params are the operation's parameters that stand in the path, the query or the headers.
 func (p *place) params(in string) (list []*openapi3.Parameter) {

@@ -19,7 +19,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"paidonce/charges"
-	"paidonce/idemkeys"
 	"paidonce/outbox"
 )
 
@@ -287,36 +286,6 @@ func TestParametersAreThoseOfTheDescription(t *testing.T) {
 	for _, bound := range listShape[0].members {
 		if spec(t).Components.Schemas["TimeRange"].Value.Properties[bound] == nil {
 			t.Errorf("%s is not described", bound)
-		}
-	}
-}
-
-// The examples of errors are what is answered.
-func TestExamplesOfErrorsAreTrue(t *testing.T) {
-	table, domain := faults(t), codesOfCharges(t)
-	for name, ref := range spec(t).Components.Examples {
-		b, err := json.Marshal(ref.Value.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var example struct{ Error *idemkeys.Problem }
-		if err := json.Unmarshal(b, &example); err != nil || example.Error == nil || example.Error.Type == "card_error" {
-			continue
-		}
-		if example.Error.Param == "url" {
-			continue // the URL of a webhook endpoint: whole_events_test.go holds it against what is answered
-		}
-		found := example.Error.Charge != "" && example.Error.Type == typeRequest && slices.Contains(domain, example.Error.Code) // as the domain refuses
-		for _, f := range table {
-			own := map[string]string{ // messages that depend on the request
-				"parameter_unknown": unknownParameter(chargeShape, "Amount").message, "resource_missing": "There is no such charge.",
-				"body_too_large": "The body is larger than 1048576 bytes.",
-			}[f.code]
-			found = found || f.code == example.Error.Code && f.kind == example.Error.Type && f.advice == example.Error.Advice &&
-				(f.message == example.Error.Message || own == example.Error.Message)
-		}
-		if !found {
-			t.Errorf("%s: no such error: %s", name, b)
 		}
 	}
 }

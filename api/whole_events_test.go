@@ -95,7 +95,7 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 	} {
 		wants(t, put(s.Client, hook, fmt.Sprintf(`{"url":%q}`, u)), 400, "parameter_invalid", "url")
 	}
-	if p := put(s.Client, hook, `{"url":"http://127.0.0.1/"}`).Error(); p.Message != "url leads to an address that is not public." { // the example of openapi.yaml
+	if p := put(s.Client, hook, `{"url":"http://127.0.0.1/"}`).Error(); p.Message != "url leads to an address that is not public." {
 		t.Errorf("got %q", p.Message)
 	}
 	const ok = "https://203.0.114.7/"

@@ -1,0 +1,247 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paidonce/accounts"
+	"paidonce/api"
+	"paidonce/provider/stripesim"
+)
+
+// hurry is how long a hurried server waits for a body: there is none to come.
+const hurry = 100 * time.Millisecond
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{shop: newShop(t), t: t, dead: map[string]given{}}
+	s.limited = s.serveWith(t, func(c *api.Config) { c.RateLimit = 0.001 }, whsec).url
+	s.unsigned = s.serveWith(t, func(c *api.Config) { c.News = nil }).url
+	s.faulty = s.serveWith(t, func(c *api.Config) {
+		c.Accounts, c.News, c.Ready = panics{}, panics{}, func(context.Context) error { panic("for the test") }
+	}).url
+	limits := s.server.HTTP()
+	limits.ReadTimeout = hurry
+	hurried := httptest.NewUnstartedServer(nil)
+	hurried.Config = limits
+	hurried.Start()
+	t.Cleanup(hurried.Close)
+	s.hurried = hurried.URL
+	s.die()
+	return s
+}
+
+// panics is a part of the server with a fault.
+type panics struct{}
+
+func (panics) Authenticate(context.Context, string) (accounts.Identity, error) {
+	panic("for the test")
+}
+func (panics) Cached(context.Context, string) (accounts.Identity, error) { panic("for the test") }
+func (panics) Receive(context.Context, []byte, string) error             { panic("for the test") }
+
+// die asks a server that has lost its database for every operation, all at once: each answer takes a while, in case the database comes back.
+func (s *stage) die() {
+	dead := s.serve(s.t, whsec)
+	dead.pool.Close()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, p := range places(s.t) {
+		if p.op.Responses.Status(http.StatusServiceUnavailable) == nil {
+			continue
+		}
+		c := s.account()
+		req := at(s.ask(p, c, bodies(p)[0]), dead.url)
+		wg.Go(func() {
+			a := c.Do(req)
+			mu.Lock()
+			defer mu.Unlock()
+			s.dead[p.op.OperationID] = given{"without a database", a}
+		})
+	}
+	wg.Wait()
+}
+
+// at sends a request to another server.
+func at(req *http.Request, server string) *http.Request {
+	u, err := url.Parse(server)
+	if err != nil {
+		panic(err)
+	}
+	req.URL.Host = u.Host
+	return req
+}
+
+// problem is what an example of an error says.
+type problem struct{ Code, Param string }
+
+func problemOf(t *testing.T, example any) (p problem) {
+	t.Helper()
+	var e struct{ Error problem }
+	b, err := json.Marshal(example)
+	if err == nil {
+		err = json.Unmarshal(b, &e)
+	}
+	if err != nil || e.Error.Code == "" {
+		t.Fatalf("not an example of an error: %v", example)
+	}
+	return e.Error
+}
+
+// provoke brings about the error that an example shows, in the ways that an operation has for it.
+func (s *stage) provoke(p *place, example any) (answers []given) {
+	s.t.Helper()
+	e := problemOf(s.t, example)
+	do := func(c scene, what string, req *http.Request) {
+		answers = append(answers, given{what, c.Do(req)})
+	}
+	first := func(c scene) *http.Request { return s.ask(p, c, bodies(p)[len(bodies(p))-1]) }
+	c := s.scene(p.op.OperationID)
+	switch e.Code {
+	case "api_key_invalid":
+		do(c, "another API key", header(first(c), "Authorization", "Bearer sk_wrong"))
+	case "method_not_allowed":
+		req := first(c)
+		req.Method = http.MethodPatch
+		do(c, "PATCH", req)
+	case "resource_missing":
+		c.ids = nil
+		if p.op.OperationID == "deleteWebhookEndpoint" || strings.Contains(p.path, "webhook_endpoints/") || strings.Contains(p.path, "idempotency_keys") {
+			c = s.account()
+		}
+		for _, b := range bodies(p) {
+			do(c, "nothing is there, "+b.name, s.ask(p, c, b))
+		}
+	case "rate_limited":
+		for range 2 {
+			do(c, "too many", at(first(c), s.limited))
+		}
+	case "internal_error":
+		do(c, "a fault", at(first(c), s.faulty))
+	case "unavailable":
+		return []given{s.dead[p.op.OperationID]}
+	case "parameter_unknown":
+		return s.unknownParameter(p, c, e.Param)
+	case "request_timeout":
+		body, hold := io.Pipe()
+		defer func() { _ = hold.Close() }()
+		req := header(at(first(c), s.hurried), "Content-Type", mediaJSON)
+		req.Body, req.ContentLength = body, 100
+		do(c, "half a body", req)
+	case "body_too_large":
+		req := first(c)
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat(" ", api.DefaultMaxBody+1))), -1
+		do(c, "a large body", req)
+	case "media_type_unsupported":
+		do(c, "XML", header(s.ask(p, c, bodyExample{"XML", "text/xml", "<charge/>"}), "Content-Type", "text/xml"))
+	case "content_encoding_unsupported":
+		do(c, "compressed", header(first(c), "Content-Encoding", "gzip"))
+	case "signature_invalid":
+		do(c, "another signature", header(first(c), "Stripe-Signature", signature("{}", whsec, time.Now())))
+	case "webhooks_not_configured":
+		do(c, "no secret", at(first(c), s.unsigned))
+	case "parameter_invalid":
+		if e.Param == "url" {
+			do(c, "a private address", s.ask(p, c, bodyExample{"", mediaJSON, map[string]any{"url": "http://10.0.0.7/events"}}))
+		}
+	default:
+		return s.provokeKeyed(p, c, e)
+	}
+	return answers
+}
+
+func header(req *http.Request, name, value string) *http.Request {
+	req.Header.Set(name, value)
+	return req
+}
+
+func (s *stage) unknownParameter(p *place, c scene, name string) (answers []given) {
+	if p.querySchema().Properties[name] == nil && !p.keyed() && p.secured() {
+		req := s.ask(p, c, bodies(p)[0])
+		req.URL.RawQuery = url.QueryEscape(name) + "=customer"
+		answers = append(answers, given{"in the query", c.Do(req)})
+	}
+	for _, b := range bodies(p) {
+		if b.medium == mediaJSON {
+			more := plain(ordered(b.value)).(map[string]any)
+			more[name] = "x"
+			answers = append(answers, given{"in the body", c.Do(s.ask(p, c, bodyExample{b.name, b.medium, more}))})
+		}
+	}
+	return answers
+}
+
+// provokeKeyed brings about errors of what moves money.
+func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
+	s.t.Helper()
+	all := bodies(p)
+	do := func(what string, req *http.Request) {
+		answers = append(answers, given{what, c.Do(req)})
+	}
+	last := func() *http.Request { return s.ask(p, c, all[len(all)-1]) }
+	atProvider := map[string]string{"createCharge": "/v1/charges", "captureCharge": "/v1/charges/", "createRefund": "/v1/refunds"}[p.op.OperationID]
+	switch e.Code {
+	case "idempotency_key_missing":
+		req := last()
+		delete(req.Header, "Idempotency-Key")
+		do("no key", req)
+	case "card_declined":
+		do("a card without money", s.ask(p, c, bodyExample{"", mediaJSON, map[string]any{"amount": 2000, "currency": "usd", "source": "tok_chargeDeclinedInsufficientFunds"}}))
+	case "charge_already_refunded":
+		at := slices.IndexFunc(all, func(b bodyExample) bool { return b.name == "whole" })
+		if at < 0 {
+			break // nothing is refunded here
+		}
+		whole := all[at]
+		if a := c.Do(header(s.ask(p, c, whole), "Idempotency-Key", "before")); a.Code != http.StatusCreated {
+			s.t.Errorf("got %d %s", a.Code, a.Body)
+		}
+		do("refunded already", s.ask(p, c, whole))
+	case "charge_pending":
+		s.fault(s.t, 1, "/v1/charges", stripesim.Fault{Type: stripesim.DropAfter})
+		lost := c.Charge("lost", b0)
+		c.ids[exampleCharge] = lost.Error().Charge
+		do("of a charge without an outcome", last())
+	case "idempotency_key_reused":
+		if a := c.Do(last()); a.Code/100 != 2 {
+			s.t.Errorf("got %d %s", a.Code, a.Body)
+		}
+		do("another body", s.ask(p, c, all[0]))
+	case "idempotency_key_in_use":
+		s.leave(c, last(), atProvider, "lease_token = 'another', locked_at = clock_timestamp()")
+		req := last()
+		delete(req.Header, "Prefer") // nothing is waited for
+		do("while another has it", req)
+	case "outcome_unknown":
+		s.fault(s.t, 1, atProvider, stripesim.Fault{Type: stripesim.DropAfter})
+		do("the provider's answer is lost", last())
+	case "operation_parked":
+		s.leave(c, last(), atProvider, "parked_at = clock_timestamp(), next_run_at = NULL, last_error = 'for the test'")
+		do("parked", last())
+	default:
+		s.t.Errorf("there is no way known to an error %s", e.Code)
+	}
+	return answers
+}
+
+// leave begins an operation whose answer the provider loses, and then has its row say more.
+func (s *stage) leave(c scene, req *http.Request, atProvider, set string) {
+	s.t.Helper()
+	s.fault(s.t, 1, atProvider, stripesim.Fault{Type: stripesim.DropAfter})
+	if a := c.Do(req); a.Code != http.StatusServiceUnavailable {
+		s.t.Errorf("got %d %s", a.Code, a.Body)
+	}
+	tag, err := s.pool.Exec(s.t.Context(), "UPDATE idempotency_keys SET "+set+" WHERE status = 'in_progress' AND lease_token IS NULL AND parked_at IS NULL")
+	if err != nil || tag.RowsAffected() == 0 {
+		s.t.Fatalf("%v: %v", tag, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/textproto"
+	"strings"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -100,6 +101,7 @@ func replied(err error) answer {
 	var reply *textproto.Error
 	if errors.As(err, &reply) && reply.Code >= 400 && reply.Code <= 599 {
 		a.code = int16(reply.Code)
+		a.reason = strings.ReplaceAll(a.reason, reply.Error(), fmt.Sprintf("%d %s", reply.Code, strings.Join(strings.Fields(reply.Msg), " "))) // as it was said
 		if reply.Code >= 500 {
 			a.state = stateRefused
 		}
@@ -163,7 +165,7 @@ func (s Server) connect(ctx context.Context, e envelope) (*talk, error) {
 		if c.conn != nil {
 			_ = c.conn.Close()
 		}
-		return nil, fmt.Errorf("%s: %w", s, err)
+		return nil, err
 	}
 	return &c, nil
 }

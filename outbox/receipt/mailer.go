@@ -145,7 +145,7 @@ func (m *Mailer) deliver(ctx context.Context, row db.ReceiptsClaimRow) {
 	var state string
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
 		state, err = m.queries.ReceiptSettle(ctx, m.cfg.Pool, db.ReceiptSettleParams{
-			ChargeID: row.ChargeID, Attempts: row.Attempts, State: got.state, Code: got.code, Reason: db.Clean(m.cfg.Server.redact(got.reason), errorMax), Pause: pause, Oldest: oldest,
+			ChargeID: row.ChargeID, Attempts: row.Attempts, State: got.state, Code: got.code, Reason: m.fit(got.reason), Pause: pause, Oldest: oldest,
 		})
 		return err
 	})
@@ -159,7 +159,7 @@ func (m *Mailer) deliver(ctx context.Context, row db.ReceiptsClaimRow) {
 		return
 	}
 	m.count(state, took)
-	reason := m.cfg.Server.redact(got.reason, row.Address)
+	reason := m.fit(got.reason, row.Address)
 	switch state {
 	case stateSent:
 		log.DebugContext(ctx, "a receipt was sent")
@@ -172,6 +172,11 @@ func (m *Mailer) deliver(ctx context.Context, row db.ReceiptsClaimRow) {
 	case stateExpired:
 		log.WarnContext(ctx, "a receipt could not be sent in time and is given up on", "reason", reason)
 	}
+}
+
+// fit makes a reason fit to be kept, or logged: short, and without secrets.
+func (m *Mailer) fit(reason string, secrets ...string) string {
+	return db.Clean(m.cfg.Server.redact(reason, secrets...), errorMax)
 }
 
 // send puts the mail together and hands it to the mail server.

@@ -22,6 +22,8 @@ type News struct {
 	ObjectID string
 	Livemode bool
 	Payload  []byte // signed, but maybe old
+
+	asOf *int32 // how many events had told of the charge before the provider was asked; nil: that was not looked at
 }
 
 // booksDiffer begins the result of news that does not agree with what we know. inbox.NeedsPerson is the same.
@@ -43,10 +45,38 @@ func NewLearner(s *Store, e *idemkeys.Engine, p provider.Provider, cfg Config) *
 	return &Learner{store: s, engine: e, provider: p, cfg: cfg}
 }
 
+// readsMax is how many times more the provider is asked at once when what it said may be overtaken; then the news waits, as after any failure.
+const readsMax = 3
+
 // Learn does what the news asks for. An operation of ours that is still open is settled through the same fence as by any driver; what changed later (a
 // dispute, a refund that failed) moves our state forward, with an event. State comes from an authenticated read, so order and repetition do not matter. An error
 // means: later again.
 func (l *Learner) Learn(ctx context.Context, n News, mark Mark) error {
+	for tries := 0; ; tries++ {
+		err := l.learn(ctx, n, mark)
+		var o *overtaken
+		if !errors.As(err, &o) || tries == readsMax {
+			return err
+		}
+		n.asOf = &o.events
+	}
+}
+
+// overtaken: what the provider said may be older than what is stored. Sums and disputes go up and down, and several pieces of news are worked on at once, beside
+// refunds; so an answer of this kind counts only if nothing was told of the charge since it was asked for.
+type overtaken struct{ events int32 }
+
+func (*overtaken) Error() string { return "the charge changed while the provider was asked" }
+
+// fresh tells whether nothing was told of a charge, whose row is locked, since the provider was asked.
+func (n News) fresh(row db.Charge) error {
+	if n.asOf != nil && *n.asOf == row.Events {
+		return nil
+	}
+	return db.Final(&overtaken{row.Events})
+}
+
+func (l *Learner) learn(ctx context.Context, n News, mark Mark) error {
 	if n.Livemode != l.cfg.Livemode {
 		return l.note(ctx, mark, "of the other mode: left alone")
 	}
@@ -150,6 +180,11 @@ func (l *Learner) changeCharge(ctx context.Context, n News, got *provider.Charge
 		forwardCharge(&row, got)
 		if disputed != nil {
 			row.Disputed = *disputed
+		}
+		if row.AmountRefunded != was.AmountRefunded || row.Disputed != was.Disputed {
+			if err := n.fresh(was); err != nil {
+				return err
+			}
 		}
 		return l.writeChange(ctx, tx, n, was, row, mark)
 	})

@@ -72,6 +72,14 @@ func (l *Learner) changeRefund(ctx context.Context, n News, got *provider.Refund
 			_, err := mark(ctx, tx, "nothing new")
 			return err
 		}
+		if !moneyMoves(string(got.Status)) {
+			if charge.AmountRefundPending > 0 { // what the charge tells may or may not contain them
+				return db.Final(errors.New("refunds of the charge " + charge.ID + " are under way; their outcome decides how much is refunded"))
+			}
+			if err := n.fresh(charge); err != nil {
+				return err
+			}
+		}
 		if ok, err := mark(ctx, tx, "refund "+string(got.Status)); err != nil || !ok {
 			return err
 		}
@@ -114,7 +122,7 @@ func (l *Learner) writeRefundChange(ctx context.Context, tx db.DBTX, n News, cha
 	if !moneyMoves(row.Status) {
 		kinds = append(kinds, "refund.failed")
 		refunded := max(charge.AmountRefunded-row.Amount, 0)
-		if charge.AmountRefundPending == 0 && theirs.AmountRefunded <= charge.AmountCaptured {
+		if theirs.AmountRefunded <= charge.AmountCaptured {
 			refunded = theirs.AmountRefunded
 		}
 		if err := l.store.queries.ChargeSetRefunded(ctx, tx, db.ChargeSetRefundedParams{AmountRefunded: refunded, ID: row.ChargeID}); err != nil {

@@ -44,6 +44,8 @@ type Charges interface {
 type Keys interface {
 	// Lookup tells what became of a key. Errors: [idemkeys.ErrNotFound], or the database's.
 	Lookup(ctx context.Context, accountID, key string) (idemkeys.KeyInfo, error)
+	// Local does work of our database alone, once for the request's key if it has one. Errors: do's own, or those of [idemkeys.Engine.Local].
+	Local(ctx context.Context, r idemkeys.Request, kind, resource string, do func(ctx context.Context, tx idemkeys.Tx) (idemkeys.Answer, error)) (idemkeys.Result, error)
 }
 
 // Config is what a server is made of.

@@ -126,6 +126,12 @@ func (d domain) List(_ context.Context, _ string, f charges.Filter) (charges.Pag
 	return e.list(f)
 }
 
+// Local does the work, in no transaction.
+func (domain) Local(ctx context.Context, r idemkeys.Request, _, _ string, do func(context.Context, idemkeys.Tx) (idemkeys.Answer, error)) (idemkeys.Result, error) {
+	a, err := do(ctx, nil)
+	return idemkeys.Result{Answer: a, OriginalRequest: r.RequestID, Status: idemkeys.Completed}, err
+}
+
 func (d domain) Lookup(_ context.Context, _, key string) (idemkeys.KeyInfo, error) {
 	e := d.edge
 	return e.lookup(key)

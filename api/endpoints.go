@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -78,13 +79,14 @@ func (s *Server) GetWebhookEndpoint(c echo.Context, id string) error {
 
 // RotateWebhookEndpointSecret gives an endpoint a new secret; the one before signs as well for a day.
 func (s *Server) RotateWebhookEndpointSecret(c echo.Context, id string, _ RotateWebhookEndpointSecretParams) error {
-	if _, e := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, nil); e != nil { // none is taken
-		return e
+	sent, refused := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, nil) // none is taken
+	if refused != nil {
+		return refused
 	}
-	ctx, cancel := detached(c)
-	defer cancel()
-	e, err := s.cfg.Events.RotateSecret(ctx, exchangeOf(c).identity.AccountID, id)
-	return writeEndpoint(c, &e, err)
+	return s.local(c, sent, "webhook_endpoint.rotate_secret", id, func(ctx context.Context, tx idemkeys.Tx) (any, error) {
+		e, err := s.cfg.Events.RotateSecret(ctx, tx, exchangeOf(c).identity.AccountID, id)
+		return shownEndpoint(&e), err
+	}, "webhook endpoint")
 }
 
 func writeEndpoint(c echo.Context, e *outbox.Endpoint, err error) error {

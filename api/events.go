@@ -18,9 +18,11 @@ type Events interface {
 	List(ctx context.Context, accountID string, f outbox.Filter) (outbox.Page, error)
 	// Get returns an event. Errors: [outbox.ErrNotFound], or the database's.
 	Get(ctx context.Context, accountID, id string) (outbox.Event, error)
+	// NumberAll gives new events their places. Errors: the database's.
+	NumberAll(ctx context.Context) error
 	// Resend queues an event once more for one endpoint, or with "" for all that want it. Errors: [outbox.ErrNotFound], [outbox.ErrNoEndpoint], or the
 	// database's.
-	Resend(ctx context.Context, accountID, id, endpoint string) (int, error)
+	Resend(ctx context.Context, tx idemkeys.Tx, accountID, id, endpoint string) (int, error)
 	// PutEndpoint registers an endpoint, or replaces what was registered. Errors: [*outbox.ParamError], or the database's.
 	PutEndpoint(ctx context.Context, accountID, id string, p outbox.EndpointParams) (e outbox.Endpoint, created bool, err error)
 	// GetEndpoint returns an endpoint. Errors: [outbox.ErrNotFound], or the database's.
@@ -30,7 +32,7 @@ type Events interface {
 	// DeleteEndpoint forgets an endpoint. Errors: [outbox.ErrNotFound], or the database's.
 	DeleteEndpoint(ctx context.Context, accountID, id string) error
 	// RotateSecret gives an endpoint a new secret. Errors: [outbox.ErrNotFound], or the database's.
-	RotateSecret(ctx context.Context, accountID, id string) (outbox.Endpoint, error)
+	RotateSecret(ctx context.Context, tx idemkeys.Tx, accountID, id string) (outbox.Endpoint, error)
 }
 
 // eventListShape is the query of listEvents.
@@ -121,10 +123,11 @@ func (s *Server) ResendEvent(c echo.Context, id string, _ ResendEventParams) err
 	}
 	ctx, cancel := detached(c)
 	defer cancel()
-	queued, err := s.cfg.Events.Resend(ctx, exchangeOf(c).identity.AccountID, id, endpoint)
-	if err != nil {
+	if err := s.cfg.Events.NumberAll(ctx); err != nil { // a new event is queued by that for the first time
 		return fromEvents(err, "event")
 	}
-	writeBody(c, http.StatusOK, idemkeys.Render(EventResend{Object: EventResendObjectEventResend, Event: id, Deliveries: queued}))
-	return nil
+	return s.local(c, sent, "event.resend", id, func(ctx context.Context, tx idemkeys.Tx) (any, error) {
+		queued, err := s.cfg.Events.Resend(ctx, tx, exchangeOf(c).identity.AccountID, id, endpoint)
+		return EventResend{Object: EventResendObjectEventResend, Event: id, Deliveries: queued}, err
+	}, "event")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"paidonce/api"
+	"paidonce/idemkeys"
 	"paidonce/outbox"
 )
 
@@ -30,7 +31,11 @@ func (n noEvents) Get(context.Context, string, string) (outbox.Event, error) {
 	return outbox.Event{}, n.fault()
 }
 
-func (n noEvents) Resend(context.Context, string, string, string) (int, error) { return 0, n.fault() }
+func (n noEvents) NumberAll(context.Context) error { return n.err }
+
+func (n noEvents) Resend(context.Context, idemkeys.Tx, string, string, string) (int, error) {
+	return 0, n.fault()
+}
 
 func (n noEvents) PutEndpoint(_ context.Context, _, id string, p outbox.EndpointParams) (outbox.Endpoint, bool, error) {
 	return outbox.Endpoint{ID: id, URL: p.URL, EnabledEvents: p.EnabledEvents, Description: p.Description, Secret: "whsec_AAAA"}, true, n.err
@@ -46,7 +51,7 @@ func (n noEvents) ListEndpoints(context.Context, string) ([]outbox.Endpoint, err
 
 func (n noEvents) DeleteEndpoint(context.Context, string, string) error { return n.fault() }
 
-func (n noEvents) RotateSecret(context.Context, string, string) (outbox.Endpoint, error) {
+func (n noEvents) RotateSecret(context.Context, idemkeys.Tx, string, string) (outbox.Endpoint, error) {
 	return outbox.Endpoint{}, n.fault()
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -40,6 +41,35 @@ func once[P any](s *Server, c echo.Context, prefer *string, takes shape, parse f
 	if err != nil {
 		return engineFailure(x, sent, err)
 	}
+	writeResult(c, x, res)
+	return nil
+}
+
+// local is every other operation that changes something: it does the work in our database alone, once for the request's key if it has one, and writes what the
+// key stands for. what is done to, in words, and the resource's id are for answers. The body of a success is what do returns.
+func (s *Server) local(c echo.Context, sent *parameters, kind, resource string, do func(context.Context, idemkeys.Tx) (any, error), what string) error {
+	x, r := exchangeOf(c), c.Request()
+	req := idemkeys.Request{
+		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
+		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
+	}
+	res, err := s.cfg.Keys.Local(context.WithoutCancel(r.Context()), req, kind, resource, func(ctx context.Context, tx idemkeys.Tx) (idemkeys.Answer, error) {
+		made, err := do(ctx, tx)
+		return idemkeys.Answer{Code: http.StatusOK, Header: map[string]string{"Content-Type": applicationJSON[0]}, Body: idemkeys.Render(made)}, err
+	})
+	if x.key != "" && (err == nil || errors.Is(err, idemkeys.ErrReused)) {
+		c.Response().Header()["Idempotency-Key"] = []string{x.key}
+	}
+	switch {
+	case errors.Is(err, idemkeys.ErrReused), errors.Is(err, idemkeys.ErrNotClaimable):
+		return fromEngine(err)
+	case err != nil:
+		return fromEvents(err, what)
+	case x.key == "":
+		writeBody(c, res.Answer.Code, res.Answer.Body)
+		return nil
+	}
+	x.operation = res.OperationID
 	writeResult(c, x, res)
 	return nil
 }

@@ -31,7 +31,7 @@ type operation struct {
 	param  string // the parameter in the path
 	below  int    // how many segments of the path follow it
 	named  bool   // by the client: a name that cannot be is its fault, rather than a thing that is not there
-	mayKey bool   // an idempotency key is not needed; one that is given must have the form of one
+	mayKey bool   // an idempotency key is not needed; one that is given is honoured
 	query  shape  // what the query may contain; a keyed operation does not read it, the fingerprint does
 }
 
@@ -166,11 +166,13 @@ func checkKeyed(c echo.Context, x *exchange, op operation) *apiError {
 }
 
 // checkRead looks at the path's parameter and at the query of an operation that needs no key.
-func checkRead(c echo.Context, _ *exchange, op operation) *apiError {
+func checkRead(c echo.Context, x *exchange, op operation) *apiError {
 	if lines := c.Request().Header["Idempotency-Key"]; op.mayKey && len(lines) > 0 {
-		if _, err := idemkeys.ParseKey(lines); err != nil {
+		key, err := idemkeys.ParseKey(lines)
+		if err != nil {
 			return faultKeyInvalid.because(nil)
 		}
+		x.key = key
 	}
 	if e := checkPath(c, op); e != nil {
 		return e

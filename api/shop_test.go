@@ -92,7 +92,7 @@ func (s *shop) serveWith(t *testing.T, change func(*api.Config), secrets ...stri
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	cfg, store := charges.Config{Installation: "test", LookupMisses: 3}, charges.NewStore(pool, 24*time.Hour)
 	engine := idemkeys.NewEngine(pool, idemkeys.Config{
-		StaleAfter: 90 * time.Second, ProviderTimeout: 2 * time.Second, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute,
+		StaleAfter: 90 * time.Second, ProviderTimeout: 2 * time.Second, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute, KeyTTL: 24 * time.Hour,
 	}, log, map[string]idemkeys.Kind{
 		charges.KindCreate: charges.Creation(psp, store, cfg), charges.KindCapture: charges.Capturing(psp, store), charges.KindRefund: charges.Refunding(psp, store, cfg),
 	})

@@ -207,11 +207,12 @@ func TestRotatingAndResending(t *testing.T) {
 	if e := read(t, s.Get(hook), 200); e.Secret != old.Secret {
 		t.Error("what was refused has rotated the secret")
 	}
-	fresh := read(t, s.Post(hook+"/rotate_secret", "K", ""), 200) // K stands for a charge; here it has no effect
+	wants(t, s.Post(hook+"/rotate_secret", "K", ""), 422, "idempotency_key_reused", "") // it stands for a charge
+	fresh := read(t, s.Do(s.Request("POST", hook+"/rotate_secret", "")), 200)
 	if fresh.Secret == old.Secret || read(t, s.Get(hook), 200).Secret != fresh.Secret {
 		t.Errorf("rotated to %+v", fresh)
 	}
-	a := s.Do(s.Request("POST", event+"/resend", "", "Idempotency-Key", "K"))
+	a := s.Do(s.Request("POST", event+"/resend", ""))
 	if want := fmt.Sprintf(`{"deliveries":1,"event":%q,"object":"event_resend"}`+"\n", sent[0].EventID); a.Code != 200 || string(a.Body) != want || a.Replayed() {
 		t.Errorf("got %d %s", a.Code, a.Body)
 	}

@@ -20,6 +20,8 @@ type Config struct {
 	KeyWindow time.Duration
 	// LookupSpan: over how long look-ups must have missed before absence is proven.
 	LookupSpan time.Duration
+	// KeyTTL: how long a finished key is kept.
+	KeyTTL time.Duration
 }
 
 // commitTime is what a commit may take within a run, beside the provider's call; a healthy database needs a hundredth of it.

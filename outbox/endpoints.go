@@ -179,32 +179,27 @@ func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error 
 	})
 }
 
-// RotateSecret gives an endpoint a new secret; the one that it replaces signs as well for a day. Errors: [ErrNotFound], or the database's.
-func (s *Store) RotateSecret(ctx context.Context, accountID, id string) (Endpoint, error) {
+// RotateSecret gives an endpoint a new secret, in a transaction of the caller's; the one that it replaces signs as well for a day. Errors: [ErrNotFound], or the
+// database's.
+func (s *Store) RotateSecret(ctx context.Context, tx db.DBTX, accountID, id string) (Endpoint, error) {
 	secret, err := newSecret()
 	if err != nil {
 		return Endpoint{}, err
 	}
-	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
-		e, err := s.queries.EndpointLock(ctx, tx, db.EndpointLockParams{AccountID: accountID, ID: id})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return db.Final(ErrNotFound)
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.queries.SecretRetire(ctx, tx, db.SecretRetireParams{Overlap: secretOverlap, Endpoint: e.Number}); err != nil {
-			return err
-		}
-		if err := s.queries.SecretAdd(ctx, tx, db.SecretAddParams{Endpoint: e.Number, Secret: secret}); err != nil {
-			return err
-		}
-		return s.queries.SecretForget(ctx, tx, db.SecretForgetParams{Endpoint: e.Number, Keep: secretsKept})
-	})
+	e, err := s.queries.EndpointLock(ctx, tx, db.EndpointLockParams{AccountID: accountID, ID: id})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Endpoint{}, db.Final(ErrNotFound)
+	}
 	if err != nil {
 		return Endpoint{}, err
 	}
-	return s.GetEndpoint(ctx, accountID, id)
+	if err := s.queries.SecretRetire(ctx, tx, db.SecretRetireParams{Overlap: secretOverlap, Endpoint: e.Number}); err != nil {
+		return Endpoint{}, err
+	}
+	if err := s.queries.SecretAdd(ctx, tx, db.SecretAddParams{Endpoint: e.Number, Secret: secret}); err != nil {
+		return Endpoint{}, err
+	}
+	return endpointFrom(e, secret), s.queries.SecretForget(ctx, tx, db.SecretForgetParams{Endpoint: e.Number, Keep: secretsKept})
 }
 
 func newSecret() (string, error) {

@@ -45,7 +45,7 @@ func TestPutEndpoint(t *testing.T) {
 	if err := w.store.DeleteEndpoint(t.Context(), account, "hook"); !errors.Is(err, outbox.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := w.store.RotateSecret(t.Context(), account, "hook"); !errors.Is(err, outbox.ErrNotFound) {
+	if _, err := w.store.RotateSecret(t.Context(), w.pool, account, "hook"); !errors.Is(err, outbox.ErrNotFound) {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,7 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 	if f.Type != "" && !slices.Contains(Types, f.Type) {
 		return Page{}, invalid("type", "parameter_invalid", "there are no events of this type.")
 	}
-	if err := s.numberForReader(ctx); err != nil {
+	if err := s.NumberAll(ctx); err != nil {
 		return Page{}, err
 	}
 	cursor := int64(0)
@@ -82,28 +82,27 @@ func (s *Store) Get(ctx context.Context, accountID, id string) (Event, error) {
 	return fromRow(row), err
 }
 
-// Resend queues an event once more: for one endpoint, whatever its filter, or with "" for all that want it. It tells for how many; disabled ones take none.
-// The same bytes are sent under the same id, so a consumer that has it already knows it. Errors: [ErrNotFound], [ErrNoEndpoint], or the database's.
-func (s *Store) Resend(ctx context.Context, accountID, id, endpoint string) (int, error) {
-	if _, err := s.Get(ctx, accountID, id); err != nil {
-		return 0, err
+// Resend queues an event once more, in a transaction of the caller's: for one endpoint, whatever its filter, or with "" for all that want it. It tells for how
+// many; disabled ones take none. The same bytes are sent under the same id, so a consumer that has it already knows it. Call [Store.NumberAll] before: an event
+// that has no place yet is queued when it gets one. Errors: [ErrNotFound], [ErrNoEndpoint], or the database's.
+func (s *Store) Resend(ctx context.Context, tx db.DBTX, accountID, id, endpoint string) (int, error) {
+	_, err := s.queries.EventGet(ctx, tx, db.EventGetParams{AccountID: accountID, EventID: id})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, db.Final(ErrNotFound)
 	}
-	if err := s.numberForReader(ctx); err != nil { // a new one is queued by that for the first time
+	if err != nil {
 		return 0, err
 	}
 	if endpoint != "" {
-		switch _, err := s.GetEndpoint(ctx, accountID, endpoint); {
-		case errors.Is(err, ErrNotFound):
-			return 0, ErrNoEndpoint
-		case err != nil:
+		_, err := s.queries.EndpointGet(ctx, tx, db.EndpointGetParams{AccountID: accountID, ID: endpoint})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return 0, db.Final(ErrNoEndpoint)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
-	var queued []int64
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		queued, err = s.queries.EventResend(ctx, s.pool, db.EventResendParams{AccountID: accountID, EventID: id, EndpointID: endpoint})
-		return err
-	})
+	queued, err := s.queries.EventResend(ctx, tx, db.EventResendParams{AccountID: accountID, EventID: id, EndpointID: endpoint})
 	return len(queued), err
 }
 
@@ -133,7 +132,7 @@ type Summary struct {
 
 // Newest returns events of all accounts, the newest first: for operators. Errors: the database's.
 func (s *Store) Newest(ctx context.Context, sel Selection) ([]Summary, error) {
-	if err := s.numberForReader(ctx); err != nil {
+	if err := s.NumberAll(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := ask(ctx, func(ctx context.Context) ([]db.EventNewestRow, error) {

@@ -209,7 +209,7 @@ func TestResend(t *testing.T) {
 		if err := relay.Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		n, err := w.store.Resend(t.Context(), account, id, c.endpoint)
+		n, err := w.store.Resend(t.Context(), w.pool, account, id, c.endpoint)
 		if err != nil || n != c.n {
 			t.Errorf("%d: resent to %d: %v", i, n, err)
 		}
@@ -221,7 +221,7 @@ func TestResend(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{{"evt_nowhere", ""}, {"evt_nowhere", "hook"}, {id, "nowhere"}} {
-		_, err := w.store.Resend(t.Context(), account, c[0], c[1])
+		_, err := w.store.Resend(t.Context(), w.pool, account, c[0], c[1])
 		if !errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNoEndpoint) != (c[1] == "nowhere") {
 			t.Errorf("%v: %v", c, err)
 		}

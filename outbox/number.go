@@ -79,8 +79,8 @@ func (n *numberer) some(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// numberForReader numbers what is new, within reason.
-func (s *Store) numberForReader(ctx context.Context) error {
+// NumberAll gives new events their places, within reason: what a reader does first, who need not wait for a relay. Errors: the database's.
+func (s *Store) NumberAll(ctx context.Context) error {
 	for range numberRounds {
 		if n, _, err := s.numberSome(ctx, time.Time{}); err != nil || n < numberBatch {
 			return err

@@ -60,7 +60,7 @@ func TestFailsThreeTimes(t *testing.T) {
 func TestSecretsOverlap(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	was := w.put("hook", r.URL)
-	now, err := w.store.RotateSecret(t.Context(), account, "hook")
+	now, err := w.store.RotateSecret(t.Context(), w.pool, account, "hook")
 	if err != nil || now.Secret == was.Secret || !strings.HasPrefix(now.Secret, "whsec_") {
 		t.Fatal(now, err)
 	}
@@ -83,7 +83,7 @@ func TestSecretsOverlap(t *testing.T) {
 		t.Errorf("%d signatures after a day", n)
 	}
 	for range 10 {
-		if _, err := w.store.RotateSecret(t.Context(), account, "hook"); err != nil {
+		if _, err := w.store.RotateSecret(t.Context(), w.pool, account, "hook"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestPatienceEnds(t *testing.T) {
 				t.Errorf("%d deliveries wait", pending)
 			}
 			r.answer = nil
-			if n, err := w.store.Resend(t.Context(), account, poison, ""); others && (err != nil || n != 1) {
+			if n, err := w.store.Resend(t.Context(), w.pool, account, poison, ""); others && (err != nil || n != 1) {
 				t.Errorf("resent to %d, %v", n, err)
 			}
 			w.put("hook", r.URL)

@@ -49,7 +49,7 @@ func TestRetentionIsExact(t *testing.T) {
 	if err := w.relay().Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.store.Resend(t.Context(), account, waits, "hook"); n != 1 || err != nil {
+	if n, err := w.store.Resend(t.Context(), w.pool, account, waits, "hook"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if _, err := held.Exec(t.Context(), `UPDATE outbox SET created_at = created_at - interval '32 days' WHERE event_id = $1`, late); err != nil {

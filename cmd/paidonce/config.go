@@ -262,7 +262,7 @@ func (c *config) checkRest(bad reporter) {
 }
 
 func (c *config) engine() idemkeys.Config {
-	return idemkeys.Config{StaleAfter: c.StaleAfter, ProviderTimeout: c.ProviderTimeout, KeyWindow: c.ProviderKeyWindow,
+	return idemkeys.Config{StaleAfter: c.StaleAfter, ProviderTimeout: c.ProviderTimeout, KeyWindow: c.ProviderKeyWindow, KeyTTL: c.KeyTTL,
 		// Whoever was at work at the first miss has stopped before the last one, so nothing can still be sent when absence is concluded.
 		LookupSpan: max(c.LookupSpan, c.StaleAfter)}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paidonce/db"
 	"paidonce/outbox"
 )
 
@@ -196,7 +197,14 @@ func newEventsResendCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				n, err := a.events.Resend(ctx, e.AccountID, e.ID, endpoint)
+				if err := a.events.NumberAll(ctx); err != nil {
+					return err
+				}
+				n := 0
+				err = db.Tx(ctx, a.pool, func(ctx context.Context, tx db.DBTX) (err error) {
+					n, err = a.events.Resend(ctx, tx, e.AccountID, e.ID, endpoint)
+					return err
+				})
 				if err != nil {
 					return err
 				}

@@ -989,11 +989,11 @@ type WebhookEndpointParams struct {
 	Url string `json:"url"`
 }
 
-// IgnoredKeyHeader defines model for IgnoredKeyHeader.
-type IgnoredKeyHeader = string
-
 // KeyHeader defines model for KeyHeader.
 type KeyHeader = string
+
+// OptionalKeyHeader defines model for OptionalKeyHeader.
+type OptionalKeyHeader = string
 
 // PreferHeader defines model for PreferHeader.
 type PreferHeader = string
@@ -1128,9 +1128,9 @@ type ListEventsParams struct {
 
 // ResendEventParams defines parameters for ResendEvent.
 type ResendEventParams struct {
-	// IdempotencyKey Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
-	// that is malformed is a 400 as elsewhere.
-	IdempotencyKey *IgnoredKeyHeader `json:"Idempotency-Key,omitempty"`
+	// IdempotencyKey Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
+	// same as elsewhere.
+	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
 // ListRefundsParams defines parameters for ListRefunds.
@@ -1161,9 +1161,9 @@ type CreateRefundParams struct {
 
 // RotateWebhookEndpointSecretParams defines parameters for RotateWebhookEndpointSecret.
 type RotateWebhookEndpointSecretParams struct {
-	// IdempotencyKey Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
-	// that is malformed is a 400 as elsewhere.
-	IdempotencyKey *IgnoredKeyHeader `json:"Idempotency-Key,omitempty"`
+	// IdempotencyKey Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
+	// same as elsewhere.
+	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
 // CreateChargeJSONRequestBody defines body for CreateCharge for application/json ContentType.
@@ -1636,8 +1636,8 @@ type ClientInterface interface {
 	// RotateWebhookEndpointSecret Give a webhook endpoint a new secret
 	//
 	// The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-	// bring the new one everywhere. Each call makes a new secret; so after a lost answer read the endpoint, or simply rotate again. No body is
-	// needed, and no parameter is taken.
+	// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
+	// can also read the endpoint. No body is needed, and no parameter is taken.
 	//
 	// Corresponds with POST /v1/webhook_endpoints/{id}/rotate_secret (the `RotateWebhookEndpointSecret` operationId).
 	RotateWebhookEndpointSecret(ctx context.Context, id string, params *RotateWebhookEndpointSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2197,8 +2197,8 @@ func (c *Client) PutWebhookEndpointWithFormdataBody(ctx context.Context, id stri
 // RotateWebhookEndpointSecret Give a webhook endpoint a new secret
 //
 // The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-// bring the new one everywhere. Each call makes a new secret; so after a lost answer read the endpoint, or simply rotate again. No body is
-// needed, and no parameter is taken.
+// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
+// can also read the endpoint. No body is needed, and no parameter is taken.
 //
 // Corresponds with POST /v1/webhook_endpoints/{id}/rotate_secret (the `RotateWebhookEndpointSecret` operationId).
 func (c *Client) RotateWebhookEndpointSecret(ctx context.Context, id string, params *RotateWebhookEndpointSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3518,8 +3518,8 @@ type ClientWithResponsesInterface interface {
 	// RotateWebhookEndpointSecretWithResponse Give a webhook endpoint a new secret
 	//
 	// The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-	// bring the new one everywhere. Each call makes a new secret; so after a lost answer read the endpoint, or simply rotate again. No body is
-	// needed, and no parameter is taken.
+	// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
+	// can also read the endpoint. No body is needed, and no parameter is taken.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4753,6 +4753,9 @@ func (r GetEventResponse) ContentType() string {
 // ResendEventResponse200Headers the declared response headers of an HTTP 200 response for ResendEvent
 type ResendEventResponse200Headers struct {
 	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
 	RequestId           string
 	XContentTypeOptions string
 }
@@ -4818,6 +4821,16 @@ type ResendEventResponse415Headers struct {
 	XContentTypeOptions string
 }
 
+// ResendEventResponse422Headers the declared response headers of an HTTP 422 response for ResendEvent
+type ResendEventResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestId           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // ResendEventResponse429Headers the declared response headers of an HTTP 429 response for ResendEvent
 type ResendEventResponse429Headers struct {
 	CacheControl        string
@@ -4863,6 +4876,8 @@ type ResendEventResponse struct {
 	JSON413 *TooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
 	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -4885,6 +4900,8 @@ type ResendEventResponse struct {
 	Headers413 *ResendEventResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *ResendEventResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *ResendEventResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ResendEventResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -4931,6 +4948,11 @@ func (r ResendEventResponse) GetJSON413() *TooLarge {
 // GetJSON415 returns the response for an HTTP 415 `application/json` response
 func (r ResendEventResponse) GetJSON415() *UnsupportedMediaType {
 	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r ResendEventResponse) GetJSON422() *KeyReused {
+	return r.JSON422
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -6493,6 +6515,9 @@ func (r PutWebhookEndpointResponse) ContentType() string {
 // RotateWebhookEndpointSecretResponse200Headers the declared response headers of an HTTP 200 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse200Headers struct {
 	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
 	RequestId           string
 	XContentTypeOptions string
 }
@@ -6558,6 +6583,16 @@ type RotateWebhookEndpointSecretResponse415Headers struct {
 	XContentTypeOptions string
 }
 
+// RotateWebhookEndpointSecretResponse422Headers the declared response headers of an HTTP 422 response for RotateWebhookEndpointSecret
+type RotateWebhookEndpointSecretResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestId           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // RotateWebhookEndpointSecretResponse429Headers the declared response headers of an HTTP 429 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse429Headers struct {
 	CacheControl        string
@@ -6603,6 +6638,8 @@ type RotateWebhookEndpointSecretResponse struct {
 	JSON413 *TooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
 	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -6625,6 +6662,8 @@ type RotateWebhookEndpointSecretResponse struct {
 	Headers413 *RotateWebhookEndpointSecretResponse413Headers
 	// Headers415 the parsed response headers for an HTTP 415 response
 	Headers415 *RotateWebhookEndpointSecretResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *RotateWebhookEndpointSecretResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *RotateWebhookEndpointSecretResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -6671,6 +6710,11 @@ func (r RotateWebhookEndpointSecretResponse) GetJSON413() *TooLarge {
 // GetJSON415 returns the response for an HTTP 415 `application/json` response
 func (r RotateWebhookEndpointSecretResponse) GetJSON415() *UnsupportedMediaType {
 	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r RotateWebhookEndpointSecretResponse) GetJSON422() *KeyReused {
+	return r.JSON422
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -7191,8 +7235,8 @@ func (c *ClientWithResponses) PutWebhookEndpointWithFormdataBodyWithResponse(ctx
 // RotateWebhookEndpointSecretWithResponse Give a webhook endpoint a new secret
 //
 // The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-// bring the new one everywhere. Each call makes a new secret; so after a lost answer read the endpoint, or simply rotate again. No body is
-// needed, and no parameter is taken.
+// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
+// can also read the endpoint. No body is needed, and no parameter is taken.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10004,6 +10048,13 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 		}
 		response.JSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10036,6 +10087,27 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
 		}
 		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
 			var value string
@@ -10304,6 +10376,51 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			headers.XContentTypeOptions = value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers ResendEventResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestId = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers ResendEventResponse429Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -13679,6 +13796,13 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 		}
 		response.JSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13711,6 +13835,27 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
 		}
 		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
 			var value string
@@ -13979,6 +14124,51 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			headers.XContentTypeOptions = value
 		}
 		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers RotateWebhookEndpointSecretResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestId = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers RotateWebhookEndpointSecretResponse429Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {

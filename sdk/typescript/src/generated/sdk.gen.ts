@@ -237,8 +237,8 @@ export const putWebhookEndpoint = <ThrowOnError extends boolean = false>(options
  * Give a webhook endpoint a new secret
  *
  * The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
- * bring the new one everywhere. Each call makes a new secret; so after a lost answer read the endpoint, or simply rotate again. No body is
- * needed, and no parameter is taken.
+ * bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
+ * can also read the endpoint. No body is needed, and no parameter is taken.
  *
  */
 export const rotateWebhookEndpointSecret = <ThrowOnError extends boolean = false>(options: Options<RotateWebhookEndpointSecretData, ThrowOnError>): RequestResult<RotateWebhookEndpointSecretResponses, RotateWebhookEndpointSecretErrors, ThrowOnError> => (options.client ?? client).post<RotateWebhookEndpointSecretResponses, RotateWebhookEndpointSecretErrors, ThrowOnError>({

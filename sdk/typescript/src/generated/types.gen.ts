@@ -557,11 +557,11 @@ export type Health = {
 export type KeyHeader = string;
 
 /**
- * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
- * that is malformed is a 400 as elsewhere.
+ * Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
+ * same as elsewhere.
  *
  */
-export type IgnoredKeyHeader = string;
+export type OptionalKeyHeader = string;
 
 /**
  * RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
@@ -1196,8 +1196,8 @@ export type ResendEventData = {
     body?: EventResendParams;
     headers?: {
         /**
-         * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
-         * that is malformed is a 400 as elsewhere.
+         * Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
+         * same as elsewhere.
          *
          */
         'Idempotency-Key'?: string;
@@ -1214,7 +1214,7 @@ export type ResendEventData = {
 
 export type ResendEventErrors = {
     /**
-     * A parameter, the body, or an `Idempotency-Key` that was not needed is wrong; or the account has as many endpoints as it can have.
+     * A parameter, the body, or the `Idempotency-Key` is wrong; or the account has as many endpoints as it can have.
      */
     400: Error;
     /**
@@ -1241,6 +1241,10 @@ export type ResendEventErrors = {
      * The body is neither JSON nor a form, is not UTF-8, or is compressed.
      */
     415: Error;
+    /**
+     * The key stands for another request.
+     */
+    422: Error;
     /**
      * Too many requests of this account.
      */
@@ -1433,7 +1437,7 @@ export type PutWebhookEndpointData = {
 
 export type PutWebhookEndpointErrors = {
     /**
-     * A parameter, the body, or an `Idempotency-Key` that was not needed is wrong; or the account has as many endpoints as it can have.
+     * A parameter, the body, or the `Idempotency-Key` is wrong; or the account has as many endpoints as it can have.
      */
     400: Error;
     /**
@@ -1489,8 +1493,8 @@ export type RotateWebhookEndpointSecretData = {
     body?: never;
     headers?: {
         /**
-         * Not needed, and without effect: sending the request once more is harmless as it is. Clients that add one to every POST may do so here; one
-         * that is malformed is a 400 as elsewhere.
+         * Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
+         * same as elsewhere.
          *
          */
         'Idempotency-Key'?: string;
@@ -1507,7 +1511,7 @@ export type RotateWebhookEndpointSecretData = {
 
 export type RotateWebhookEndpointSecretErrors = {
     /**
-     * A parameter, the body, or an `Idempotency-Key` that was not needed is wrong; or the account has as many endpoints as it can have.
+     * A parameter, the body, or the `Idempotency-Key` is wrong; or the account has as many endpoints as it can have.
      */
     400: Error;
     /**
@@ -1534,6 +1538,10 @@ export type RotateWebhookEndpointSecretErrors = {
      * The body is neither JSON nor a form, is not UTF-8, or is compressed.
      */
     415: Error;
+    /**
+     * The key stands for another request.
+     */
+    422: Error;
     /**
      * Too many requests of this account.
      */

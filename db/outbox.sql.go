@@ -825,12 +825,13 @@ func (q *Queries) EventResend(ctx context.Context, db DBTX, arg EventResendParam
 
 const eventsClean = `-- name: EventsClean :one
 WITH looked AS MATERIALIZED (
-    SELECT o.event_id, o.position, o.created_at < clock_timestamp() - $1::interval AS is_old FROM outbox o
+    SELECT o.event_id, o.position, o.account_id, o.type, o.created_at < clock_timestamp() - $1::interval AS is_old FROM outbox o
     WHERE o.position IS NOT NULL AND o.position > $2::bigint
     ORDER BY o.position LIMIT $3::integer
 ), old AS MATERIALIZED (
     SELECT l.event_id FROM looked l
-    WHERE l.is_old AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
+    WHERE l.is_old AND EXISTS (SELECT FROM outbox n WHERE n.account_id = l.account_id AND n.type = l.type AND n.position > l.position)
+        AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
         AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id AND d.next_run_at IS NOT NULL)
 ), gone AS (
     DELETE FROM deliveries d USING old WHERE d.event_id = old.event_id AND d.next_run_at IS NULL
@@ -856,7 +857,8 @@ type EventsCleanRow struct {
 }
 
 // Looks at the next events after a position and forgets, with their deliveries, those that are old, that every endpoint has or was given up on, and that
-// every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is.
+// every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is. The newest of each type of an account
+// stays: there stands the cursor of a reader who has seen all, and it must be there when something comes after it, however long that takes.
 func (q *Queries) EventsClean(ctx context.Context, db DBTX, arg EventsCleanParams) (EventsCleanRow, error) {
 	row := db.QueryRow(ctx, eventsClean, arg.Ttl, arg.After, arg.Most)
 	var i EventsCleanRow

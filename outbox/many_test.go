@@ -288,6 +288,15 @@ func TestRetention(t *testing.T) {
 	if got := w.walk("", 10); !slices.Equal(got, []string{waits, young}) {
 		t.Errorf("left are %v, not %s", got, old)
 	}
+	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	if err := w.relay().Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clean(1)
+	late := w.add(w.pool, "charge.succeeded", "ch_late") // who has seen all reads on, however long nothing happened
+	if got := w.walk(young, 10); !slices.Equal(got, []string{late}) {
+		t.Errorf("after %s come %v, not %s", young, got, late)
+	}
 	if n := w.count(`SELECT count(*) FROM deliveries WHERE event_id = $1`, old); n != 0 {
 		t.Errorf("%d deliveries of a forgotten event", n)
 	}

@@ -233,14 +233,16 @@ FROM settled s;
 
 -- name: EventsClean :one
 -- Looks at the next events after a position and forgets, with their deliveries, those that are old, that every endpoint has or was given up on, and that
--- every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is.
+-- every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is. The newest of each type of an account
+-- stays: there stands the cursor of a reader who has seen all, and it must be there when something comes after it, however long that takes.
 WITH looked AS MATERIALIZED (
-    SELECT o.event_id, o.position, o.created_at < clock_timestamp() - @ttl::interval AS is_old FROM outbox o
+    SELECT o.event_id, o.position, o.account_id, o.type, o.created_at < clock_timestamp() - @ttl::interval AS is_old FROM outbox o
     WHERE o.position IS NOT NULL AND o.position > @after::bigint
     ORDER BY o.position LIMIT @most::integer
 ), old AS MATERIALIZED (
     SELECT l.event_id FROM looked l
-    WHERE l.is_old AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
+    WHERE l.is_old AND EXISTS (SELECT FROM outbox n WHERE n.account_id = l.account_id AND n.type = l.type AND n.position > l.position)
+        AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
         AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id AND d.next_run_at IS NOT NULL)
 ), gone AS (
     DELETE FROM deliveries d USING old WHERE d.event_id = old.event_id AND d.next_run_at IS NULL

@@ -306,3 +306,14 @@ func (w *world) connect() *pgx.Conn {
 	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
+
+// types counts the events that came, by type.
+func (s *sink) types() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := map[string]int{}
+	for _, e := range s.events {
+		n[e.Type]++
+	}
+	return n
+}

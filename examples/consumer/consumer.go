@@ -35,8 +35,8 @@ type event struct {
 	Data     struct {
 		Object struct {
 			ID, Object, Status, Currency string
-			Amount                       int64
-			AmountCaptured               int64 `json:"amount_captured"`
+			AmountCaptured               int64 `json:"amount_captured"` // minor units, as is the other
+			AmountRefunded               int64 `json:"amount_refunded"`
 		}
 	}
 }
@@ -88,28 +88,22 @@ func take(ctx context.Context, tx pgx.Tx, e event) error {
 // book is the effect: yours is something else.
 func book(ctx context.Context, tx pgx.Tx, e event) error {
 	o := e.Data.Object
-	var amount int64
-	switch {
-	case o.Object == "charge":
-		amount = o.AmountCaptured
-	case o.Object == "refund" && o.Status != "failed" && o.Status != "canceled":
-		amount = -o.Amount
-	case o.Object != "refund":
-		return nil // of a type that we do not know: it is remembered, and no failure, or it would come again for three days
+	if o.Object != "charge" {
+		return nil // a refund, which its charge tells as well, or something of later days: no failure, or it would come again for three days
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO books.objects (id) VALUES ($1) ON CONFLICT DO NOTHING`, o.ID); err != nil {
+	amount := o.AmountCaptured - o.AmountRefunded
+	if _, err := tx.Exec(ctx, `INSERT INTO books.charges (id, currency) VALUES ($1, $2) ON CONFLICT DO NOTHING`, o.ID, o.Currency); err != nil {
 		return err
 	}
-	var was, seen int64
-	if err := tx.QueryRow(ctx, `SELECT amount, sequence FROM books.objects WHERE id = $1 FOR UPDATE`, o.ID).Scan(&was, &seen); err != nil {
+	var was, sequence int64
+	if err := tx.QueryRow(ctx, `SELECT amount, sequence FROM books.charges WHERE id = $1 FOR UPDATE`, o.ID).Scan(&was, &sequence); err != nil {
 		return err
 	}
-	if e.Sequence < seen {
-		amount = was // a newer event of the object was here first
-	} else if _, err := tx.Exec(ctx, `UPDATE books.objects SET status = $2, currency = $3, amount = $4, sequence = $5 WHERE id = $1`,
-		o.ID, o.Status, o.Currency, amount, e.Sequence); err != nil {
+	if e.Sequence < sequence {
+		amount = was // a newer event of this charge was here first
+	} else if _, err := tx.Exec(ctx, `UPDATE books.charges SET status = $2, amount = $3, sequence = $4 WHERE id = $1`, o.ID, o.Status, amount, e.Sequence); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO books.ledger (event_id, object_id, currency, amount) VALUES ($1, $2, $3, $4)`, e.ID, o.ID, o.Currency, amount-was)
+	_, err := tx.Exec(ctx, `INSERT INTO books.ledger (event_id, charge_id, currency, amount) VALUES ($1, $2, $3, $4)`, e.ID, o.ID, o.Currency, amount-was)
 	return err
 }

@@ -8,20 +8,20 @@ CREATE TABLE IF NOT EXISTS books.seen_events (
     seen_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The newest that is known of each charge and refund.
-CREATE TABLE IF NOT EXISTS books.objects (
+-- The newest that is known of each charge.
+CREATE TABLE IF NOT EXISTS books.charges (
     id       text   PRIMARY KEY,
+    currency text   NOT NULL,
     status   text   NOT NULL DEFAULT '',
-    currency text   NOT NULL DEFAULT '',
-    amount   bigint NOT NULL DEFAULT 0, -- minor units: what a charge brought in; what a refund gave back, negative
+    amount   bigint NOT NULL DEFAULT 0, -- minor units, captured and not refunded
     sequence bigint NOT NULL DEFAULT 0  -- of the event that said so
 );
 
--- The effect: a line for each event, with what it changes. Nothing in this table keeps a line from being written twice.
+-- The effect: a line for each event of a charge, with what it changes. Nothing in this table keeps a line from being written twice.
 CREATE TABLE IF NOT EXISTS books.ledger (
     line      bigint      PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     event_id  text        NOT NULL,
-    object_id text        NOT NULL,
+    charge_id text        NOT NULL,
     currency  text        NOT NULL,
     amount    bigint      NOT NULL, -- minor units
     booked_at timestamptz NOT NULL DEFAULT now()

@@ -194,6 +194,7 @@ type postOffice struct {
 	tries   int
 	// what is done at each command: an *smtp.SMTPError is the reply; errHangUp: the connection ends without one.
 	onMail, onRcpt, onData func(n int) error // n counts the mails that were begun, from 1
+	onHello                func()            // somebody comes in
 	password               string            // of the user "shop"; "": nobody logs in
 }
 
@@ -212,7 +213,12 @@ func (p *postOffice) serve(t testing.TB, address string, change func(*smtp.Serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &counter{office: p, conn: c}, nil }))
+	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
+		if p.onHello != nil {
+			p.onHello()
+		}
+		return &counter{office: p, conn: c}, nil
+	}))
 	server.Domain, server.EnableSMTPUTF8, server.AllowInsecureAuth = "mail.example.com", true, true
 	server.ErrorLog = log.New(io.Discard, "", 0)
 	if change != nil {

@@ -19,11 +19,16 @@ import (
 	"paidonce/outbox/receipt"
 )
 
-// TestMailArrivesOnce: with all that a receipt has to say, and never again.
+// TestMailArrivesOnce: with all that a receipt has to say, and never again. That it is being sent is committed before the mail server hears of it.
 func TestMailArrivesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.mailer()
+	w.post.onHello = func() {
+		if n := w.count("SELECT count(*) FROM receipts WHERE state = 'sending' AND attempts = 1"); n != 1 {
+			t.Errorf("the mail server is called, and %d receipts are being sent", n)
+		}
+	}
 	id := w.pay(payment{description: "A book", suffix: "BOOK 7", live: true})
 	if c := w.once(m); c != (receipt.Counts{Made: 1, Sent: 1}) {
 		t.Errorf("counted %+v", c)

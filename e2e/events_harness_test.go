@@ -216,8 +216,10 @@ func (w *world) hurry(rest time.Duration) {
 	var working sync.WaitGroup
 	working.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := conn.Exec(ctx, `UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = NULL
-				WHERE state = 'pending' AND last_attempt_at < clock_timestamp() - $1::interval`, rest); err != nil && ctx.Err() == nil {
+			// What a relay has locked it is writing at this moment.
+			if _, err := conn.Exec(ctx, `UPDATE deliveries d SET next_run_at = clock_timestamp(), leased_until = NULL
+				FROM (SELECT endpoint, event_id FROM deliveries WHERE state = 'pending' AND last_attempt_at < clock_timestamp() - $1::interval FOR UPDATE SKIP LOCKED) r
+				WHERE d.endpoint = r.endpoint AND d.event_id = r.event_id`, rest); err != nil && ctx.Err() == nil {
 				w.t.Errorf("hurrying: %v", err)
 				return
 			}

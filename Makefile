@@ -53,7 +53,7 @@ generate: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen ## write the generated code anew
 	go run ./sdk/python/generate
 
 .PHONY: verify
-verify: verify-generated verify-format vet lint verify-modules ## check generated code, format, vet, linters, go.mod
+verify: verify-generated verify-format vet lint verify-modules verify-spec breaking ## check generated code, format, vet, linters, go.mod, openapi.yaml
 
 # Generates into a scratch folder and compares: nothing is touched, and uncommitted work does not matter.
 .PHONY: verify-generated
@@ -141,6 +141,26 @@ test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a r
 	cd sdk/go && go mod verify && go vet ./... && "$(CURDIR)/$(TOOLS)/golangci-lint" run --allow-parallel-runners ./...
 	PAIDONCE_NEED_NODE=1 PAIDONCE_NEED_PYTHON=1 go test -count=1 -run 'SDK|Python|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand|Browser|Parts' ./e2e ./docs/reference
 
+# What people and generators read of openapi.yaml. Needs Node.js 20 or newer and npm; the modules stay in tools/spec.
+SPEC_MODULES := tools/spec/node_modules/.package-lock.json
+$(SPEC_MODULES): tools/spec/package-lock.json
+	cd tools/spec && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: lint-spec
+lint-spec: $(SPEC_MODULES) ## hold openapi.yaml against the rules of Redocly and Spectral (needs Node.js)
+	REDOCLY_TELEMETRY=off tools/spec/node_modules/.bin/redocly lint --config tools/spec/redocly.yaml openapi.yaml
+	node tools/spec/spectral.mjs openapi.yaml
+
+# Only who has Node.js can, and only with a registry within reach: everything else is checked without.
+.PHONY: verify-spec
+verify-spec:
+	@if ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
+		echo "SKIPPED lint-spec: Node.js and npm are not here"; \
+	elif ! $(MAKE) --no-print-directory $(SPEC_MODULES); then \
+		echo "SKIPPED lint-spec: npm could not install what tools/spec/package-lock.json pins"; \
+	else $(MAKE) --no-print-directory lint-spec; fi
+
 # Built by version, outside tools/go.mod: its requirements would change those of the generators.
 OASDIFF := 1.37.0
 bin/tools/oasdiff-$(OASDIFF)/oasdiff:
@@ -149,9 +169,10 @@ bin/tools/oasdiff-$(OASDIFF)/oasdiff:
 # A release copies openapi.yaml to docs/openapi.released.yaml. BASE compares with another one.
 BASE ?= docs/openapi.released.yaml
 .PHONY: breaking
-breaking: bin/tools/oasdiff-$(OASDIFF)/oasdiff ## tell what of openapi.yaml would break clients of the last release
-	@if [ -f "$(BASE)" ]; then $< breaking --fail-on ERR "$(BASE)" openapi.yaml; \
-	else echo "$(BASE) is not there: nothing was released yet"; fi
+breaking: ## tell what of openapi.yaml would break clients of the last release
+	@if [ ! -f "$(BASE)" ]; then echo "$(BASE) is not there: nothing was released yet"; exit 0; fi; \
+	$(MAKE) --no-print-directory bin/tools/oasdiff-$(OASDIFF)/oasdiff && \
+	bin/tools/oasdiff-$(OASDIFF)/oasdiff breaking --fail-on ERR "$(BASE)" openapi.yaml && echo "openapi.yaml breaks nothing of $(BASE)"
 
 .PHONY: clean
 clean: ## remove what was built; .paidonce/, the data of dev, stays

@@ -511,7 +511,7 @@ func (e WebhookEndpointListUrl) Valid() bool {
 	}
 }
 
-// CaptureParams defines model for CaptureParams.
+// CaptureParams How much of the authorised payment to take.
 type CaptureParams struct {
 	// Amount How much to take, in minor units; all that is authorised when it is left out.
 	//
@@ -534,11 +534,19 @@ type Charge struct {
 	Captured bool `json:"captured"`
 
 	// Created Unix seconds.
-	Created     int64   `json:"created"`
-	Currency    string  `json:"currency"`
-	Customer    *string `json:"customer"`
+	Created int64 `json:"created"`
+
+	// Currency An ISO 4217 code in lower case.
+	Currency string `json:"currency"`
+
+	// Customer The provider's customer who pays; null when a source does.
+	Customer *string `json:"customer"`
+
+	// Description Your text, as it was given.
 	Description *string `json:"description"`
-	Disputed    bool    `json:"disputed"`
+
+	// Disputed Whether the payer has, or had, the payment disputed with the bank.
+	Disputed bool `json:"disputed"`
 
 	// FailureCode Why it failed, for programs.
 	FailureCode *string `json:"failure_code"`
@@ -546,11 +554,15 @@ type Charge struct {
 	// FailureMessage Why it failed, for people.
 	FailureMessage *string `json:"failure_message"`
 
-	// Id Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
+	// Id Names the charge, here; later ones sort after it.
+	//
+	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
 	Id string `json:"id"`
 
 	// Livemode `false`: test money.
-	Livemode bool              `json:"livemode"`
+	Livemode bool `json:"livemode"`
+
+	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 
 	// NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
@@ -564,11 +576,15 @@ type Charge struct {
 	Paid bool `json:"paid"`
 
 	// Provider Where it is found at the payment provider.
-	Provider     ProviderReference `json:"provider"`
-	ReceiptEmail *string           `json:"receipt_email"`
+	Provider ProviderReference `json:"provider"`
+
+	// ReceiptEmail Where a receipt goes.
+	ReceiptEmail *string `json:"receipt_email"`
 
 	// Refunded Whether all of it was given back.
-	Refunded                  bool    `json:"refunded"`
+	Refunded bool `json:"refunded"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name.
 	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix"`
 
 	// Status `pending`: no outcome is known yet; `succeeded`; `failed`: declined, refused, or proven not to have been made.
@@ -578,8 +594,9 @@ type Charge struct {
 // ChargeObject defines model for Charge.Object.
 type ChargeObject string
 
-// ChargeList defines model for ChargeList.
+// ChargeList A page of charges, the newest first.
 type ChargeList struct {
+	// Data Whole charges, as `GET /v1/charges/{id}` shows them.
 	Data []Charge `json:"data"`
 
 	// HasMore Whether there are more, in the direction of the walk.
@@ -596,19 +613,27 @@ type ChargeListUrl string
 
 // ChargeOutcome The provider's assessment; null until there is one.
 type ChargeOutcome struct {
-	// NetworkStatus Example: approved_by_network
+	// NetworkStatus What the card's network answered.
+	//
+	// Example: approved_by_network
 	NetworkStatus *string `json:"network_status"`
 
 	// Reason Why, when there is a reason.
 	Reason *string `json:"reason"`
 
-	// RiskLevel Example: normal
+	// RiskLevel How risky the provider finds the payment.
+	//
+	// Example: normal
 	RiskLevel *string `json:"risk_level"`
 
-	// SellerMessage Example: Payment complete.
+	// SellerMessage The same for people, not for the payer.
+	//
+	// Example: Payment complete.
 	SellerMessage *string `json:"seller_message"`
 
-	// Type Example: authorized
+	// Type The assessment in a word: whether it was authorised, and who declined it.
+	//
+	// Example: authorized
 	Type string `json:"type"`
 }
 
@@ -663,7 +688,7 @@ type ChargeParams struct {
 // ChargeStatus `pending`: no outcome is known yet; `succeeded`; `failed`: declined, refused, or proven not to have been made.
 type ChargeStatus string
 
-// DeletedWebhookEndpoint defines model for DeletedWebhookEndpoint.
+// DeletedWebhookEndpoint What is left of a webhook endpoint that was deleted.
 type DeletedWebhookEndpoint struct {
 	// Deleted `true`.
 	Deleted bool `json:"deleted"`
@@ -676,8 +701,9 @@ type DeletedWebhookEndpoint struct {
 // DeletedWebhookEndpointObject defines model for DeletedWebhookEndpoint.Object.
 type DeletedWebhookEndpointObject string
 
-// Error defines model for Error.
+// Error Every answer that is not a success. `docs/errors.md` lists all codes.
 type Error struct {
+	// Error What is wrong, in Stripe's shape.
 	Error struct {
 		// Advice `retry_same_key`: send the same request again, with the same key; `fix_and_use_new_key`: change the request,
 		// and send it under a new key; `stop`: no retry helps.
@@ -699,8 +725,11 @@ type Error struct {
 		Param *string `json:"param,omitempty"`
 
 		// RequestId The `Request-Id` of the exchange that the error was made for.
-		RequestId string         `json:"request_id"`
-		Type      ErrorErrorType `json:"type"`
+		RequestId string `json:"request_id"`
+
+		// Type What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
+		// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
+		Type ErrorErrorType `json:"type"`
 	} `json:"error"`
 }
 
@@ -708,7 +737,8 @@ type Error struct {
 // and send it under a new key; `stop`: no retry helps.
 type ErrorErrorAdvice string
 
-// ErrorErrorType defines model for Error.Error.Type.
+// ErrorErrorType What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
+// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
 type ErrorErrorType string
 
 // Event Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when
@@ -721,7 +751,9 @@ type Event struct {
 
 	// Created In Unix seconds.
 	Created int64 `json:"created"`
-	Data    struct {
+
+	// Data What it came true of.
+	Data struct {
 		// Object The whole object as `GET` showed it when the event came true.
 		Object Event_Data_Object `json:"object"`
 	} `json:"data"`
@@ -750,8 +782,9 @@ type Event_Data_Object struct {
 // EventObject defines model for Event.Object.
 type EventObject string
 
-// EventList defines model for EventList.
+// EventList A page of events, in the order that was asked for.
 type EventList struct {
+	// Data The events, each with the bytes that are delivered.
 	Data []Event `json:"data"`
 
 	// HasMore Whether there are more already.
@@ -766,7 +799,7 @@ type EventListObject string
 // EventListUrl defines model for EventList.Url.
 type EventListUrl string
 
-// EventOrder The order of a page of events.
+// EventOrder `asc`: the oldest event first; `desc`: the newest first.
 type EventOrder string
 
 // EventResend A repeated delivery of an event.
@@ -774,7 +807,7 @@ type EventResend struct {
 	// Deliveries How many endpoints it is queued for; a disabled one takes none.
 	Deliveries int `json:"deliveries"`
 
-	// Event The event's id.
+	// Event The event that is delivered again.
 	Event  string            `json:"event"`
 	Object EventResendObject `json:"object"`
 }
@@ -782,7 +815,7 @@ type EventResend struct {
 // EventResendObject defines model for EventResend.Object.
 type EventResendObject string
 
-// EventResendParams defines model for EventResendParams.
+// EventResendParams To whom to deliver the event again.
 type EventResendParams struct {
 	// WebhookEndpoint The id of the one endpoint that gets the event; all that want it when it is left out.
 	//
@@ -795,7 +828,7 @@ type EventResendParams struct {
 // Example: charge.succeeded
 type EventType string
 
-// Health defines model for Health.
+// Health That the process, or the whole service, is well.
 type Health struct {
 	Status HealthStatus `json:"status"`
 }
@@ -812,9 +845,11 @@ type IdempotencyKey struct {
 	Created int64 `json:"created"`
 
 	// ExpiresAt From when on the key may be used anew, in Unix seconds; null while unfinished.
-	ExpiresAt *int64               `json:"expires_at"`
-	Key       string               `json:"key"`
-	Object    IdempotencyKeyObject `json:"object"`
+	ExpiresAt *int64 `json:"expires_at"`
+
+	// Key What the request named, without quotes.
+	Key    string               `json:"key"`
+	Object IdempotencyKeyObject `json:"object"`
 
 	// Operation Also in the provider's metadata.
 	Operation string `json:"operation"`
@@ -848,6 +883,7 @@ type IdempotencyKeyStatus string
 
 // NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
 type NextAction struct {
+	// RedirectToUrl Where the payer can authenticate.
 	RedirectToUrl *struct {
 		// Url Where to send the payer.
 		//
@@ -855,22 +891,26 @@ type NextAction struct {
 		Url string `json:"url"`
 	} `json:"redirect_to_url,omitempty"`
 
-	// Type Example: redirect_to_url
+	// Type What to do, named like the member that has the details.
+	//
+	// Example: redirect_to_url
 	Type string `json:"type"`
 }
 
 // ProviderReference Where it is found at the payment provider.
 type ProviderReference struct {
-	// Id Null until the provider is known to have it
+	// Id The id there; null until the provider is known to have it.
 	//
 	// Example: ch_3MmlLrLkdIwHu7ix0snN0B15
 	Id *string `json:"id"`
 
-	// Name Example: stripe
+	// Name Which payment provider it is.
+	//
+	// Example: stripe
 	Name string `json:"name"`
 }
 
-// Received defines model for Received.
+// Received That the event was taken.
 type Received struct {
 	Received ReceivedReceived `json:"received"`
 }
@@ -887,14 +927,20 @@ type Refund struct {
 	Charge string `json:"charge"`
 
 	// Created Unix seconds.
-	Created  int64  `json:"created"`
+	Created int64 `json:"created"`
+
+	// Currency The charge's, an ISO 4217 code in lower case.
 	Currency string `json:"currency"`
 
 	// FailureReason Why it failed, for programs.
 	FailureReason *string `json:"failure_reason"`
 
-	// Id Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
-	Id       string            `json:"id"`
+	// Id Names the refund, here; later ones sort after it.
+	//
+	// Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
+	Id string `json:"id"`
+
+	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 	Object   RefundObject      `json:"object"`
 
@@ -906,20 +952,21 @@ type Refund struct {
 	// Example: requested_by_customer
 	Reason *string `json:"reason"`
 
-	// Status `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
-	// later; `failed` and `canceled`: no money was given back.
+	// Status `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
+	// still become `failed` days later; `failed` and `canceled`: no money was given back.
 	Status RefundStatus `json:"status"`
 }
 
 // RefundObject defines model for Refund.Object.
 type RefundObject string
 
-// RefundStatus `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
-// later; `failed` and `canceled`: no money was given back.
+// RefundStatus `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
+// still become `failed` days later; `failed` and `canceled`: no money was given back.
 type RefundStatus string
 
-// RefundList defines model for RefundList.
+// RefundList A page of refunds, the newest first.
 type RefundList struct {
+	// Data Whole refunds, as `GET /v1/refunds/{id}` shows them.
 	Data []Refund `json:"data"`
 
 	// HasMore Whether there are more, in the direction of the walk.
@@ -934,7 +981,7 @@ type RefundListObject string
 // RefundListUrl defines model for RefundList.Url.
 type RefundListUrl string
 
-// RefundParams defines model for RefundParams.
+// RefundParams Which charge to give money of back, and how much.
 type RefundParams struct {
 	// Amount How much to give back, in minor units; all that is left when it is left out.
 	//
@@ -951,37 +998,43 @@ type RefundParams struct {
 	// Example: {"return":"81"}
 	Metadata *map[string]string `json:"metadata,omitempty"`
 
-	// Reason Why; the provider learns from `fraudulent`.
+	// Reason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
 	Reason *RefundReason `json:"reason,omitempty"`
 }
 
-// RefundReason Why; the provider learns from `fraudulent`.
+// RefundReason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
 type RefundReason string
 
 // StripeEvent An event of Stripe. Only these members are read, to know where it belongs.
 type StripeEvent struct {
+	// Data What the event is about.
 	Data *struct {
+		// Object The provider's object, of which nothing but its id is believed.
 		Object *struct {
 			// Id The object that it speaks of.
 			Id *string `json:"id,omitempty"`
 		} `json:"object,omitempty"`
 	} `json:"data,omitempty"`
 
-	// Id Example: evt_3MmlLrLkdIwHu7ix0uke3Ezy
+	// Id An event is stored once by it.
+	//
+	// Example: evt_3MmlLrLkdIwHu7ix0uke3Ezy
 	Id string `json:"id"`
 
 	// Livemode `true`: real money; anything else: test money.
 	Livemode *bool             `json:"livemode,omitempty"`
 	Object   StripeEventObject `json:"object"`
 
-	// Type Example: charge.succeeded
+	// Type What happened; types that mean nothing here are stored only.
+	//
+	// Example: charge.succeeded
 	Type string `json:"type"`
 }
 
 // StripeEventObject defines model for StripeEvent.Object.
 type StripeEventObject string
 
-// TimeRange defines model for TimeRange.
+// TimeRange Bounds on a time in Unix seconds; several hold together.
 type TimeRange struct {
 	// Gt Later than.
 	Gt *int64 `json:"gt,omitempty"`
@@ -999,7 +1052,9 @@ type TimeRange struct {
 // WebhookEndpoint Where events of the account are sent.
 type WebhookEndpoint struct {
 	// Created When it was registered for the first time, in Unix seconds.
-	Created     int64   `json:"created"`
+	Created int64 `json:"created"`
+
+	// Description Your text, as it was given.
 	Description *string `json:"description"`
 
 	// DisabledAt Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it.
@@ -1016,15 +1071,19 @@ type WebhookEndpoint struct {
 	Object WebhookEndpointObject `json:"object"`
 
 	// Secret What deliveries are signed with.
-	Secret string                `json:"secret"`
+	Secret string `json:"secret"`
+
+	// Status `enabled`: events are sent; `disabled`: they wait until it is registered again.
 	Status WebhookEndpointStatus `json:"status"`
-	Url    string                `json:"url"`
+
+	// Url Where events are sent by POST.
+	Url string `json:"url"`
 }
 
 // WebhookEndpointObject defines model for WebhookEndpoint.Object.
 type WebhookEndpointObject string
 
-// WebhookEndpointStatus defines model for WebhookEndpoint.Status.
+// WebhookEndpointStatus `enabled`: events are sent; `disabled`: they wait until it is registered again.
 type WebhookEndpointStatus string
 
 // WebhookEndpointForm The same as a form.
@@ -1041,8 +1100,9 @@ type WebhookEndpointForm struct {
 	Url string `json:"url"`
 }
 
-// WebhookEndpointList defines model for WebhookEndpointList.
+// WebhookEndpointList All webhook endpoints of the account.
 type WebhookEndpointList struct {
+	// Data The endpoints, in the order of their ids.
 	Data []WebhookEndpoint `json:"data"`
 
 	// HasMore `false`: there are never more.
@@ -1085,7 +1145,7 @@ type OptionalKeyHeader = string
 // PreferHeader defines model for PreferHeader.
 type PreferHeader = string
 
-// BadRequest defines model for BadRequest.
+// BadRequest Every answer that is not a success. `docs/errors.md` lists all codes.
 type BadRequest = Error
 
 // ChargeCaptured A charge, with Stripe's names and types.
@@ -1094,70 +1154,70 @@ type ChargeCaptured = Charge
 // ChargeCreated A charge, with Stripe's names and types.
 type ChargeCreated = Charge
 
-// Declined defines model for Declined.
+// Declined Every answer that is not a success. `docs/errors.md` lists all codes.
 type Declined = Error
 
-// EndpointRefused defines model for EndpointRefused.
+// EndpointRefused Every answer that is not a success. `docs/errors.md` lists all codes.
 type EndpointRefused = Error
 
-// EventRefused defines model for EventRefused.
+// EventRefused Every answer that is not a success. `docs/errors.md` lists all codes.
 type EventRefused = Error
 
-// Healthy defines model for Healthy.
+// Healthy That the process, or the whole service, is well.
 type Healthy = Health
 
-// InternalError defines model for InternalError.
+// InternalError Every answer that is not a success. `docs/errors.md` lists all codes.
 type InternalError = Error
 
-// KeyInUse defines model for KeyInUse.
+// KeyInUse Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyInUse = Error
 
-// KeyReused defines model for KeyReused.
+// KeyReused Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyReused = Error
 
-// KeyedBadRequest defines model for KeyedBadRequest.
+// KeyedBadRequest Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedBadRequest = Error
 
-// KeyedInternalError defines model for KeyedInternalError.
+// KeyedInternalError Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedInternalError = Error
 
-// KeyedNotFound defines model for KeyedNotFound.
+// KeyedNotFound Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedNotFound = Error
 
-// KeyedTimeout defines model for KeyedTimeout.
+// KeyedTimeout Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedTimeout = Error
 
-// KeyedUnauthorized defines model for KeyedUnauthorized.
+// KeyedUnauthorized Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedUnauthorized = Error
 
-// MethodNotAllowed defines model for MethodNotAllowed.
+// MethodNotAllowed Every answer that is not a success. `docs/errors.md` lists all codes.
 type MethodNotAllowed = Error
 
-// NotFound defines model for NotFound.
+// NotFound Every answer that is not a success. `docs/errors.md` lists all codes.
 type NotFound = Error
 
-// NotNow defines model for NotNow.
+// NotNow Every answer that is not a success. `docs/errors.md` lists all codes.
 type NotNow = Error
 
-// OutcomeUnknown defines model for OutcomeUnknown.
+// OutcomeUnknown Every answer that is not a success. `docs/errors.md` lists all codes.
 type OutcomeUnknown = Error
 
-// RateLimited defines model for RateLimited.
+// RateLimited Every answer that is not a success. `docs/errors.md` lists all codes.
 type RateLimited = Error
 
 // RefundCreated A refund, with Stripe's names and types.
 type RefundCreated = Refund
 
-// TooLarge defines model for TooLarge.
+// TooLarge Every answer that is not a success. `docs/errors.md` lists all codes.
 type TooLarge = Error
 
-// Unauthorized defines model for Unauthorized.
+// Unauthorized Every answer that is not a success. `docs/errors.md` lists all codes.
 type Unauthorized = Error
 
-// Unavailable defines model for Unavailable.
+// Unavailable Every answer that is not a success. `docs/errors.md` lists all codes.
 type Unavailable = Error
 
-// UnsupportedMediaType defines model for UnsupportedMediaType.
+// UnsupportedMediaType Every answer that is not a success. `docs/errors.md` lists all codes.
 type UnsupportedMediaType = Error
 
 // ListChargesParams defines parameters for ListCharges.
@@ -2018,243 +2078,256 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3rdhs3lu6rYGrmrMTpIkXdbItaXnPkxE7Udmy37Iy729IhwSqQRKsIMABKFNtLs+ZlzjzIeZR5krOw",
-	"cSnUhTdZchyH82M6FqsKwMbGxr5++2OU8MmUM8KUjLofI3KNJ9OMwH+fpKkgUr7i6k0+yGii/ybzyQSL",
-	"edSNTtAvZy+RGmOFMoJTiRRHGE0FvcKKIEbUjIvLKI6ucJYT+LQQXOj/wOkVTUjUjYb0uodZ2ssl6TEy",
-	"612SeRRHCU/1j1Ms8IQoInqUXeGMplEcTYiUeKR/zUUWDMsQNnM186ESMa7QFGbdjmLzLfNWFEeC/JoT",
-	"qXo0jbr6H73O7ounj/72+OzwLz/u/X3/rwffH/7Hw6ePXj3++SiKIzWf6gHtJHruZbOam5ubODqZ0hdk",
-	"fmpnWSYSQydvTtElmZdmdsn4jMWICyTIFb8k6XI6ScWnBWHwlGpKNZLl3Zj4Ae1Y8FD7tsvGuRoTpmiC",
-	"FeUsXPVTns7fcf4SixGpcsaAp3PEr4hAakxQRidUfQIn6K/1FOe9DMaqrhcGoxLBr3pEzNBu5+Dx4aOH",
-	"aDBXRLbvYc+/x1OVC5J+P25a/xQLhWZYosQ+Fq4eT3jOVNTd3TvsxPZfPf9gd3evU/xZkGHOUv3nThwV",
-	"zyiRkzhKBMEKXnn08OCgsw8vJrkQhCV6HiQXmoi5VHxCRNTV/9k72IviKCUyEXSqtzTqsjzL4iilcprD",
-	"14Y4kySOhphmuSA9swnmIfc3vwHmz0DUZFzQ9D8evt//y96b3Vedn49ePP7zo5+iOMroFZnAt+wAE6Jw",
-	"ihWOuh9v4ogP/kESBd+xu8xzlfAJkMxKk55UWOUSzsBU8CuS9gbzXiFqBMGyWJGg8rKXkSuSRd2IcTHB",
-	"+vBLkmVEFCuI3uD5hDCFtBzMiCLtMvNzQf9J0uhGCxHqSa9HpykBJnar3/95kr0ULy/T09lP+SN63ZHs",
-	"Vefp7mEURwxPzDkWdEr0twRJCJ2qHplgmvkJ+822FNLLJXpyPbdhXPRkPhzSa/eOp4jMk4QQ/bZhT5H+",
-	"QJKMMlKRSHBiMLtEEtMUMX6rc2mZfuWe2wOcYJH2UjcdzX7wn5a1IspgTQnVK9UkkKUz/jeeC6Q/gcZY",
-	"ovBhBA/f+njDtMIz3XiWzWKN+C6I3HCe9zqdpvNc+vMnnedcpqXzbA9ueJaj1yIlAj18tK/Z7jc90xEX",
-	"cEAimMz2hN/1CQcinmSC4HR+5r8b8u4rrsaUjeBuJEOF+BCuY0/++z/38HwPm0kWzF+9we0R08d7QAhD",
-	"7kFk3wxVOD/7O7/R4cM/UykpG1UJqU/+2M4T9DbMuBoTgXCS6IP9jdxEgxNE8lwkpDexo1UIIohR3sJR",
-	"QxqA0nc/63+Dm7SZEUEzqsaIsyb2MQf+w1YSbiXhZ5eEF3E0xrI34aIgvSdvRqW2O7TV1412rnZ3DL1l",
-	"IEDfEJbWzru/9DXT81xpA9Pt0NJjLogS857EE/JpEnNqZ1UVlHYSZUleMirRnKhjK0ARVWg2Jkz/L5Wf",
-	"R4hypghTz1jC9QJ+YTKfTrlQ1avpBFhQW+wkBQPuE8zDxIzZI3bQXh6M2mgsTnKpgGQDEszjPszEH4g+",
-	"Zul7MhhzfvmMpVNOtYQMafEjZ2Vxat5xxw+mMsOCjHkuQVY49p6Zr/aI+6we8dkVqQ7g2blZfZ3S3hUR",
-	"0kjNvc7efmu309p9GC0Qw16o2Wlsxf5W7P8WCjDMiVypDTfIbwKBg6Kp9WtOmBYzu4VlaFSu8oBwspbq",
-	"h/DJz60ewqD3rh3C4lcrh46oDbrhVsxsxcxWzKwQM5ups/BtWQinMyIJq/r7Zhw5BUGiEVFaG8QjTFlF",
-	"56BXRFAio+5ebCe9xrrLy+wJMwE9oZ8IztR4XhEXWaZF14xkWTi6Jz2/hHdPUzKZcqWP4wtS/QTENmZj",
-	"Lr3+O8MSTXBaUqKwUmQyVRLI3XjgyfWUCiJ7WNm/Pz562NmNI61bdqP9YSd5jDukdZgeDFsHww5pHeGD",
-	"/VZn8HD4cHg42MO7u+H6aTFlq53yKRHYSgs+Lcj47u3jH46ed37c/Wnvz/svDn7WXM0FHVGGMyd515HZ",
-	"UywuAw4XJOFXRMx7VsOMhpRROSbmMjAXyhqSRhA55Uw60bWnKeK3xx3stGGXll6MAXX09n3uK7IyfHhZ",
-	"mr2669vylCkiGM6euWWE/DvEeaaQnuOmxqRzl5uP2wHDlb/lE2J8fjMtiGeCsxGM1EZvjUkJdqP+JrLT",
-	"NrLA3OD+Nxs+lHhIbh85nNKQJBAh/UVW9Ac9YTDJSCZhy7CWT7ekS/kI9ijrGYOpbAGWFk8lEjljlI0M",
-	"hbxwbCCI4igjWGhzWiJBZJ6p25uMwVzLRFp0jsxSb2sjV2nTdGxOGAqOdOsFmaMxwVrN0VQiv+ZUkLSL",
-	"MGJkhgRmKZ8gmA8acoEITsZoajSAuCCcVgr9z7BziA8RVfdhbL8g8zOSy5qvwQoat+daMxClrb1Dwgoz",
-	"gSrTaf6RCrNUAjVweUpt9IsklrD6SXjEkNk+cMd89jNJKX43n5LFDho7w4l+EsHXbk8k+EhPf2RN38yA",
-	"IDydZjbrYOcfkjO4MoK/Xbdms1lryMWklYsMfD8kjRFl6Jd3z1uP74O/fiZqzNNXXJ1kGZ/VXVoT+N1E",
-	"CjV7TbEao5QT454b4yuyyRVnvtZjXPWwHa9MMCobRoCBzavH8N8wV3eQtQYpkQLlyeSj6LfuJUHitVN/",
-	"3lg9pWI2EqE3dYwhgSclCU3XpM6GHlWvhvWswhQS8b2mwYAk2PlUraTTYiLBzLoIhzxnKQI/cK74BCua",
-	"4CybtxG4ZOH7XJSXcoxSDnsiyJQYOhux406+VUPu4mZ9bay7Xxg4gOvRfmdhwQz1nDCTMyJWJR19si/b",
-	"Wp293E5skTO77r42h8cYk372EzzXMkD/j2d2nCiS2pt7XcXmrsj+xuWnNRIecoDM7+ak+VNKro0Z9+l5",
-	"cQsI63XfYgYn4BU5Rtp6lggLghIsSUsSJqmiV6SLjN8k1IzNO/cgGf6SEzH/JOqBmNd7+qv+1GemJbme",
-	"YpZ+uAhp5f52D9Q6w4q8pBNau6HfcY6GWN5SWRZYkV5mv1taNOdogtncHSPZRi6PQNvZKWe3NwmKQUsr",
-	"JAmhV9XlvVW8IqKEf06JnJg3hzmrXS02+LU6YecQ/H5rS7WqE+Fhk9fQefnKDjRLJTvA0dO9Px+8evjm",
-	"8Vnn3d5/HPz14d8fn0Rln54gKhcs6kaPd0suPbO2qMFtJkjdbfaPy6e7e/sHzW4zMz+3kcYB6H2eC91h",
-	"huRLjX0zx89t45tR790Pbta/2hHuN2pxlsSW/TZkv82co2auMuBal637u8jxubcQ/Zn50zs6ITxXjZnb",
-	"IDpBKVacI5nxWTa/5TVjx1d2tEaTT3F+CSNlnI0gn18IekXu8OJZQo63dMSwygVpzt9H0v1eUUQmWCXj",
-	"TRjCf2hh4n4xVHkUUHU0pYArQYNXxlbRZC2TScK1eR+E+oXhK0wzPMhI3cbQgmOApVfmBcHJGB69Fdvk",
-	"wVg1KhGh33Yj6WdMDYg2apA1vSdcGw+/kWWwNNvjhPlwDPh5pDaBbCAnoFVzTLQUgnwf5ISkVGpCpBDN",
-	"8An95k/lu4Aw81c7ZPeDi0IF2Zm1uNTFRmkocSRJIgj8NpYk6f08fPGXI/H4xxd/+1W8m/3jlzc/PD59",
-	"+ebvp3zvJX6J385CeW/n50X5WKmp7O7s+KHbtkSpnfBJGAGrUH2pkLdT9jvxucV9dfx7V1sqxKnrL68Z",
-	"QcEG1rWWLUNuxJCb6SrVGZc4Wr7i6nvOhnRkkhiqDG2WtgGv2tEk+BaT4ss19yJlUuEsA/cZUvgSLiUr",
-	"rLro7buz0zfPeu+fPf3p9esXvbfPvj979s6JZUnuwcV/E0fGkWnKE7OMz0zwOuTCd94BKiuuWOvptNul",
-	"mf7Nu9PXr97G6Mdn72L007OTH+yUaZAtIpMxmYBWbKentVg2smU2yZh8z5kSPKvP5ASuJONv0TRRHA2I",
-	"vaHRYI4S/bZ3vjaPSVg+0WeC8Ra8qDm/YR4mBfLdfEpew+hyEV2cNx/C8NYDLPF87VlIRofD5kk44fKS",
-	"JzbuXZ3Ce5CDej/8FZhgpokiCE7Le9N4LHbC877JRtUzCurE8UWaeoJOVdCWSxr7ROBfc24LCouZrpkq",
-	"UExvgq9fEjZS46i7d3gYRxPK3L9342WTV2dkmuG5EQLlBfQ1Dfom3VfP36pDhUqoGQ4zRLDIaBAMqylB",
-	"xzYU62tVFcSPoyZ20GM288I6PGCzN5ZygE3Y3lmdtrA+L7y2yRZnLteiOsXXDAkgtDSBzL59snWa9l3q",
-	"taOfMZUyTCfEKJpWjyyWsVLqFXOdYqUI2N3/R7/1odM6Omn9/eLj3sObf4uayPxGkCERhCXkZDrNaCNj",
-	"zDBVT1551sAKTf1bwB9jznhujYZi2vDabidaTktjWK+z29Yrt3S3rcm+s8pVsclu2707bSDNK/CGgyFF",
-	"rpMxZiNyDFFXF7COEc4kh39ahmijv2gJ4DPr5zxHWF7CCl0kaMPtX7yYjdnhTJtTJ0Nl/DLlxb4lCWem",
-	"XF5vLRqQIbdbw8i1QkqU+XZv2cwmlNGJlgG7waWtyIgImMfbMc+zFGZTn8hzLtBbcAR9I1FGBwILSmSs",
-	"6Qnqt1yeqDIBNUQSJkkbvWZaGxFzBCrCencYCK04Ap2sWXi9n81OirJ3Ul/CT3wGJmfwUHnTnxIsQMji",
-	"bPLkHPIdOUvIeRSjp1jSpOGXjdj6Ji5CF3DVvyDzn0AzWszlBM24uOyiXT31vcNDNBWUKTCfT95+f3oK",
-	"8hgn+otxJTwUg0vTx5AZMaFPuAxTfTwmqH8e4UFyHvVNjOmclVJnsER9PEj6YaJDKYPkW4x++eX0h1jr",
-	"Ig9q+SQIh1b8wpSSc3abe5lqIpm1FZ7KSiLM0s0JrvPD3b3qdR4c4g+o9Z8X3zUfXaO24WzZRnKFGJg/",
-	"NqXrvXU2x3539Z2davpongIiURUD9cwxcUfJXmLF/mjJbHRINCLKsMuQCumCxceQ9AQ7TeHXcwYvYwnq",
-	"wgwmdK/0v2N6m5tzEanPnn+PHu0ddNqouD6xpkA+1afnlTa6QJp+ixWacKnQfueBTdsxmWElEpeUhSLl",
-	"zJW3xudMW1oEp/otQ3D980HnCGEFe9lG741P1uUk6Bf1p+iIgcOvQvvi9m4kr1l9tELEuFxQkDBPcRoo",
-	"TJZZTP1QOVGniiLjBZX+x78JMoy60b/uFKgzO+7hnebAsJ5JMc2mD5hf5c6zwt9RMcRMoDgI4mrrR3A2",
-	"Mo4fJ9pseLzsB9KSPbA6weRrBTZf04zs8zsl+7BQRlpGG1n2ZqG26PsUrsuWuVZb/l5d9n54Bd/E0V9b",
-	"1kRsaRuxFRiJS6dfNyuDUuHvfVnFRvyQBK8tZYcKxMr6fOBfqDFCUWwee2iWu9zfqtha8XrFKi2Zeq3Q",
-	"1lvrI4V1GBg5reDQLvtK1SgqGRetwLpY9pG6OXJ7nr8XjnU+zI0YtvA6ruTY++BUX97QRqdKor5xTPa1",
-	"COv7qfVBkPVt3XDgB/DpU1RJkg3B14Mk/zqZPrRDl73tn9selOpBCUGDNjgjafDaCqEeABPdwdX+LkgV",
-	"hDCx/ba2ULR6JAEcDlSqrnVqWX+Y1nmFZZ7tHfBFsvaXpvc4D/cZGboygw3OiIUoXHlEarCLobX/WyrR",
-	"fhJxOSMBfKQVtu97FfvYPWL1aUhDhiuNzYPKRCz18Uwwg8zerdJdZz5T4XkbzuPD4Uq+aQ42arZxWSkr",
-	"P1FLpbkj+b4oL6ZgQ58MwoIafOZio/rXIsxZ5MvQMF1my20lbgvKdzdhtMuVTOI+vD5vmDeamONvJhT3",
-	"G2/d3RK+Vjq6AfmhsnTlDpRHuJOboShp3R6l2o6Gla8bbKZ1Eq7cTv/5u5K2C+pjvyQV+bdVS4FPWj7O",
-	"tvw9H5H7MjmzKJjdhDX9S6s4037+jlhzRRXtlkO/YBFI0ltHEC4Xb0DIay7jcyNzqW4phegxa/n7qhis",
-	"92VrOTvqslSYb22sckKNw7azLm4DNG8xVTN6aXPZMSQ/sJE0h8obas5neM6EMTdKGS9YQg5rG71m2dzg",
-	"u2MZOlaK+vpLMjeBqa1vZetbWUdEfHblt4DRWfFetZz9jtVm70fx5eoQ6pcIu0r5b/vVSvb+g+2N92Wz",
-	"8yuunnNboXovEdJSOdsmN1dzQdzdqGlNlW3A30VO6ZznQpokoqBTiZwSttXivnCeDuoGN2BpVby1gi9L",
-	"xYl3ZDcsrTL8kvjta2KUX1gA+rgZt9CiFHN5pKTUeOmOpZdto1SRXL6b0pZn3r9/36rmyS57vZpWe+ds",
-	"14TPtAHXmaKhlUxXG+XOothLsJwqHOdLn5aRyTzkqpT+4E7Y26piviXQZooYCWp/1wm7VatWbzwG64r3",
-	"S6DUN/FavpJm4E6vPq6pPN6n0ghuiUadcRteaODsV0YYbJKUW7S9WIOxXZMMzSJfVlTi2BRuB2ZzuTWG",
-	"wQlehDTmnMkWTWqG5+fs2365B0c/Rn1rkIV/MkfF/+WBMWZKs2yEVAVPGh2Nlalc+MLcY9u4yp0cyToi",
-	"3wZHMy/jbCw9ZSEmx00c5cWAy51Z5fnd0RFddMocagnkXCSa7GhATJlKBa3jdkdoe4C+ugNUAb3b4PSY",
-	"XrMrNZjg+3fB/VXMPA8m+uXUkHw9vAE3732n8ltowfWZw7/QKBtt9fPtUvlpRiq5/BYn/Y+dxV+pPd/m",
-	"8ldPStidexMRupbJW2r/fZd+2konb7UAiObbXfQzfYpylhEZpnciyAmZUUkebN10d89TW6/ul+1b+OKc",
-	"shXYwM9hCN2NMFoIaRgHeTKJFj5UIjnOldL2TcpnbKvt3SX7+H4RvmnFpj5c3+FztbtrcfvSm9i0sVgj",
-	"PtDQW+OOL0hGKGQ+/vnt61eIQQn7kItJ7HgVWmAYGScrHU63F+JdMqjfVktQ8BNCTqEr+aIG1+ON4FMi",
-	"FDRYs3CA0+BPBSp0E9bMBHziHDQfwL6fUL3pOaNKHiOcZR5Zwl7OkqRB51/b/T1XJZCaXUBw1GyDlcHv",
-	"eXgQxdEEXxtonyP7f/EqtB/7J4tu6IutV66/mg3lMkXA6eMRghwmQwqwdaaL8VqE+7mgkX7pUxfa0HFy",
-	"yYiwVax5XDdIZ8kgYSLP4kFG9IowNMDJ5S1GWryO9xaJybjmGJmD3QoripHA9jfMEGfZPGC5oN/jgPOM",
-	"YDDKksJSLw/zC6PXDkilcf4Nc/Z45yV0rA+49c+Lj/tNqFhhH8+PEcszq08YEJ/aw6UZrvO87/z5sWHp",
-	"5TagdTLP9fnUD5E0hoz2qeAjLTs0OVaOXWsous4AhE8zstbnjaZeQMqsguAL9iMZrwIrCztm1hDrQD70",
-	"u0gRqQwDNnNWiFjfLGk+1setSStGrlUPJ8s8Du5ufkWu1UnivA1FZ1oHLWajxRcNyw1asK4GhLD++aJV",
-	"6rIT6qrfvQMJ7n19YledzBDEf9mk3tjnzpyjo6Hv6hpnZbFMc8vRNxlAecH0y9KtPv2lPV3XmI9D+F1n",
-	"R96aZw0qkgMC+2Cwmi0fONkd1W+KulgPxG8hIQP5FoitslAKRE5FvtQFQnDIgsNS8KLlroARqtsabNpy",
-	"entqXizUB15S45DbQCdyh5sqMpHrYqnAzX5q3tjtFFcfFgKD/lfgMi85VoIAbK9+zncbSqkgSRhknuFs",
-	"AW/WZQNgPjdJBkCBLp4LUE+b0QlD/vOspz8SrMy2z168Ga8LcbSBjhZ2E/tGIiwlkVJzxDHSpw3lTNHM",
-	"Uo9KZDs2VA9ieY+rDanDK6e5N/UaggbLZjDSeeyRccwUMTIPr3Ujhm2ww2n6jtirRU6lZXb4labu2Ss/",
-	"qKw5HNCscM+t4p4K6T3hSiutTdp+dTFvrWn+lPfm2TVOVDYHcEc+RH0n/vqg+vcNuH4/7ES6viVwWjKY",
-	"fIaIlbUx2ut0OmhAKBuhf9vrtDsdGPP//V/9dxOULjWhM53n0JiOoEGmUbLL2KmduzCt/B1hVmTrWwwj",
-	"NGpMxYUvQTVfoI8HOnT9eJ++fY0O9nYfIX2ngOTDbI4yonU7QAU99u0D9Y8Zn9m/lwFQTTeiUEU/af19",
-	"XS29Zhja39zOVVsDlodOctk72DPkXgKzXTUf/tSzU+y0jnoXf2qcZMU6qIAR8FwgRa5VBWNeaL6B3vyl",
-	"Ke0CjyyF/l5Pww3hMIPrbsGszTT5jKEppsIcBnKtuuiSzOFfAA970AnQYD34ufw113fiQODkkigZG+xW",
-	"eMvgYh52wvfa6JQhfM6MZ6rv1vKBa4pcPNEk6RtwUv/bkz5YKdBvj+ovvNCzUqZL58j1bOk71NxeHy5p",
-	"QSQRVzUQzI8RjBR1I6C+UQxC2h12GmRYTa9tArTW1wY8Br5fwJ5ygGvGYKbOA4CezkuxW62cx4gOS4jR",
-	"AIkjidJkxEgPDF1u9NODuYmAAcyrAxsFRNASl/2DMDb/30Ejiir/H6zkNdcivn7+FL8kbOHhQ99jkSKW",
-	"Twau14GrGtVbC3U9HmSlmLDil70rKvG9nNMVlkF1R20WUoJF+g3UwpqXkRzzmUR4qIgobZf1SrXRmwqC",
-	"sjsomI2y8JxoG0ZmWI6JjBGWiuj71Ti1fs25MmHNCRaX1f4UZz88O2uQHXvLUW//5V9b53mns/fw29aD",
-	"P7WOn/x76/z8w/n5xWI03FAr8FaMvygWX/VvvdJWuZBc9kJXn+UgMSxo8hpkPByjvnFS9LsewC12bATm",
-	"LOiBzHXRgBt4QAgzyRSaZlZ7dnmtcRR2fjQfb9S+fyBa10obWjZtYqeYjyzqytB8DzfZ9foGZtB3TTPl",
-	"nOdopJdqMj3qPoWakVHrfLPSgihbsG4hTTv+rOgqszZhyC3ecU1rarQsNwvrdwEpfgFMfNzU2KLf0Au2",
-	"30UG+T+scY/PmT6b8P2ic7Nrz65ZV/Gp4W2DPz4m2VTa68duRa21WXMjWujM08SYReXBQmDQWrOSAhuj",
-	"Ha2U981OyeeBF/IY9VOeyB3YRdmepH3fQJxM1hjBHuUl7s9A7FIpcyKC4+/iF647zUpVaYEX9HnJ7bni",
-	"K7YJ18fG+hwHHo2VqdyOTbECljXlpr/GUGFrpKbxmrqOuDYVxdbD3vi8Mrf1i+1Ey51Fx7o4CtoYUM78",
-	"n/W++H/QInxX/K2xTVNc7/K7UgjBr8UWlmgTO4FQl0mVr1QHC0SXK6XZwCB9yyfEpCwH3TBFblP3BnNF",
-	"JGLkSls/sCVdD7GPQc0z/0pJRuE/Cgx+qQTBkwJmX4IqYU8atNaCkwZAvfoMnDNodABNm/Q1Ks00QNhU",
-	"JOeU9q6IkI3miWYp+6PmJh9fO3lzaqsk5BhPTacICc6vsi6y19nbb+12WrsPG823RUGeU4ZuEedZbvM0",
-	"XhvFZVhf92zMM4LME3Bcf3z2rg/qHUl9Kxc4TVfggfF7re9GRl4PoQPeWs7H9ZJELxY48pqYt0k+/EDS",
-	"fEq0cUBV16MeQvcHw3Ba+1YoIziwFgIdkVypzxKhqWsopqrtotE39msOwYV6P6ZhsTlgbYKTCD4do6Hg",
-	"E7TrVe8Rnspu4Z3RT0K+xEyfydkYKziypvQ7NS0ulsdOGx0zTpwuTeS4sukCq6IGwakNYwHWWR+48D2F",
-	"lrjgYNT7drUbeXr3nnbXEOM+fOq2MeN9uNSBHK+F7yRiPXURlknUWCgDLiE+RNg0DedDy9uhJVO83LhC",
-	"iwarVdSNEy0EmQKTFbcTtB0xk6i7Ve1T/l+17JQykK9JOfk1J7npDXSMMHKtP+E8ukaSzClkS5IUfBFs",
-	"nYrwk1Yc0zWNI3ihJwzN1ucDM4U4JMNCJjAbcqv8n5rp1rhomjpVkAcNW42K4jUKmHGQFzTDTPlrbklG",
-	"UKmb6qZNCpsJ4tL1GlwupVu2HEFvF2Z8rfOr/5M16v2/w4Dqogay+TR1kVbzBxtMbQch2MoPGZck9YHQ",
-	"4EH7h+KT9g+FsyHMnaitosawFuZ2M64JomaWgvxyNW8vidXWG2VuIloYCgwF31mqjGulXNfRkrFa0WSV",
-	"IpOpWiZwFHVtzYpPQwMAfbOz9sorfKHG+t4pg5c28cl2d4RgyC10WXI9pYJIaIRcs0218gLHkhdjTvAc",
-	"DQiyLlQyqw1so62mMChnQ8qoHBsHa20+CyKIwfwsYsBG571JvIYmov5mYxaM26oGN3MmuQu0BzFmZ1hX",
-	"FFg+Xa2/clvd4wzU9c3sVc09m9wGl0sTWxyK2xhDB8aUJNQ4LutqjiAJ15dyb8E1ULTULBjfniV92Gau",
-	"wFYQmQPbeieFVFgoopcpUN9xTb9xQa6deTPNrCXlnRDFREx3Ru6MYrno49BXbIFjCKqADZSkEVQbZRfU",
-	"GVwuclJT1gNXF5FyqaPaReRTbfEUvXWbW4mEvmzrtdZ0OmeuAnrCr/Su4CbfZQGd6QueRc4kiIGyezGY",
-	"OzT2tjNc5uxepOA4R6RPAijxX1wI4/D8Bizi2b+6sw1HMDRwAsHYdBMFyXab3ULvi6bfcyL8keOu5ak+",
-	"jKbFaNCBeMQRZ8cmo9WwmKu7NInVkluXct+2PX/+8vX7JzYY1qOQGy779ZtMEJM11FO8Z62SDa53+0aj",
-	"AOCF/xsWWlblXJd66OnQluDtgQb1+2lPkiQXpLe3M+ZSrZEnomfRtEP15JPqatdy/DV9up5yuCkPgJSA",
-	"rRvynKWo4Ila7kCZ5k3+llcl+VMqxDWCwgWlqCrnIox7+z9Pspfi5WV6Ovspf0SvO5K96jzdPVwnu8d0",
-	"awwJbDZydWYPhvQ+2hzJOSMJoVck3ZAZRfCaFUN63hf1S6wyG/9i82Qc5tCGNqx+7cstFlgjfGO8rj5f",
-	"oJzuumE29W+dZO9ST5ek3n1Srns1GX1Vh/BS6+zV5LubTPK6TmwBtZpU4U9Mvm4m82uTPacM6lFJmTUo",
-	"LHmW1dqT619NjmWQc7xB9vSmof+4ijPu8QyOyzAIszFNxmAOSUWzDA0IfMvpVyjFc3nOMqyIKLQuk1CU",
-	"YJYQo4QxHhSxBIespE4VDgcruKQrCWjMJIgjN8CmEfYiu8IIiAXZ35XzVErfLmVr25+XWPQWJuGeXcIu",
-	"svEVZF+bQ3s/rmJDpnsrENTsDdy9vEoQvH+rvIGHd5TDukYeg524OaZ86C/B9YuPNvRefLa8ytg0WbDi",
-	"GNsVt8tpioKoHO6qx7vrZym6C2D1oTwzz1a5t1asVOXSs8V3+XFZfmcECyZNKK4/FDhP84ww1Q89u2lu",
-	"qrShUMU/UsT6KzdQ01k1at6z5pDAiQuC+uB20aFCq1kkzE/Eaay5Tl9JaOZMhQHJOBs1KI2OU5YXMhRC",
-	"Z/lzi/I9QqcKBTB0fKn5qN3A3itu55umVIkFgeXijJErVbdW8kuy/+yf88ZkbsjA/Lgb7x0ebhxBhsS4",
-	"rt6KzJz7Y4TZ3HhISCZJNba8YMW3jDXXLdcGD/2mEZDFl/5CM/cdnZAzzNYoli7z0KjhALzEytblrqnn",
-	"j1RTtq9z69EJ0XoaaFdrfjBrmNUzLDK62byydeZFzHfX+mQT82+a8NnkXigSEsL2plrCyMZA6vKQg616",
-	"FGREpYIMjqHVkyFLAVZ+2xjELcqaIV7bGLR4S1lCjPrAgk6a0HZzWaSCMPhmG53ZJcKbNmHT/iptrust",
-	"4hh+zitsUAgS2Wcb57eO9WOf7dmsgqa0JwnIHybYHyPI4XKZOF6jXmRTem35N0oSjiPTOXVB6LYIhRtu",
-	"pyNGUnDFVFwXs7EkSZCw/6ediz89+W5hzn45kmlpHBVbu0yD30QeB0k21dJaz/Z1hqrtuqdS4D1f5Cut",
-	"yJvnXExuUXwJUQEsLdxLU6rGugVKVe12hcJcXvmHi1Kiy4foO73myg1ffeVJ9Yrtx3AgQMz5FEdTvE7V",
-	"GFGW0oRAY2jv38voQGDgu5mgikD2W3WgzsWT//mv/+4b+96ftFUGQdlonVDm/lk/k0uc8vZGcFcAGszR",
-	"m9dv33XRWKmpXhm45WOfrZZLLRumWMoZF9CmbSjwaGI6GNtYKPQAR6ZvFVHNXn6fuNEOSoB2PJuGmkxD",
-	"2Vmo2f00vvjwTl183Lv58GZ68eGtvPj37s7Oh39p/Wdjrc2akYIK99+3M6J6uZc2+HAjp0SR6ui9Eibr",
-	"Vz9+H96HqnS+Hz9EhUK3Ktk9CTwKiqMBsS4+m0xmP/0pQqpg9PfNmUmbi67VgkvLWYgeFHl5tl2iPdUG",
-	"n/XDefTdeXRhChZxlsWFmQ86s0u21rThlcrED0vSmnzS0sVWen0R0ssoQ7mgav5WyxfDxAMsadKsm1mI",
-	"SX1xaQoZXQ2zFE7FZKrmnmTgHaIM9ZNcZKiVI3nZ+5//+u8uOE5AmIFogaH8vDTV9EYOCBZN9dL9E4sA",
-	"AIH6LnoKz9lP90sfNl+ofFkvmLIhdyh72Do1IBZpPBWubJUPoStHCZ7ViiHzte7Ozu7eo3an3Wnvdh93",
-	"Hnd2ooY2iJJkw5aJRbv4rKlLgGM3FXxCJZFdk8xdyS+b8CsirecwLI+Ng4qLBGeZqx7HSr92zqzLyqda",
-	"mJyO9jk7Z2cOxFsfBEDY0+c9RBm8bs1ms5ZWwVq5yAhLuFZn9E56TcUWfyKp5hlB39aqnx/1H7hKehjo",
-	"nOmR2ijo/OqFK+MKCq9IijxuBbOVP/CMCXtSZRYtuU2PsdEONaMJ2MxYor62bPpt9Koo1z1n00wbYNaU",
-	"kl3U3213bBxll3T6YU1vG70yIVZBoOq/JQmTVNErAqQ7CVt0OPPVGcaA7CPd8TDAChZdD/UtrN+JedaO",
-	"bv8I0HvXqg/V0CYo5On8PWeMJJYE58y1hDbl0kEt8rcHnQ7qe9r2bKuE/gOHIKzGmoO0FNRHFFbz3XeA",
-	"GUjZqP3dd+htY7VhucywX0FF7NvqYYws1obZtRhAFQ6vr82GWQfCwfX1OSMWB+Og8zhGB52jGB3sHcJT",
-	"B3tHbfRMM3ThJbOsYJkXPdNatOELKB+SXF/MLtAKksYUUwF9TRjWUfKceeXah1xsl+F+A+ai1a8zmhBm",
-	"WttbAfHz6buSCNACXk7T6zYXox37uNz5+fRde6wmgCSpqLIAKKaqP4ojX8UU7WrhYVMHGZ7SqBvttzvt",
-	"fWNnjkEW74whdfaf4Bkjjb5he86kaf6HZQm/NeV6zb44RDOpB381v0FiHTgJqEKpwJSB58WnQ52mUTf6",
-	"kSibw1skQsH89jqdRRqrf27HvApX9EHncPXz9TZkcXS4zkCVDrjB9RZ1P1zEkcwnEyzmWtYT8I0EUGMF",
-	"4C3O6BXkoeCR1Hen2YIICpt2oIhj8XZU0XUDZF1Ne6PFA3IpBERVkSwXTACABaqou7UNOSM4pcwkyf1+",
-	"9kS/tb/6rRro8Tr76FtUyLHLFAVlT98si/YzgKRatqdW0H8jbZhLxlB4JZXxYNpYmBWzjM/qO6YNw+/t",
-	"SEEXdwn1d4sSwaEIOxfM3f8lJXNfKzNRN/o1J2IeuZQq2yYkxOT1RsFuJ4hyOn16Cf7p4jINF+6z0TI8",
-	"IgbFRBa3BiPXCvEsNVdWG70CgIOR2SqTb2gyE3omebG/WVi0aemQBay/CFdTiQYbRjw2WjlhaXXdUJW3",
-	"cN3led7BwkuEvMt1P+W5Xpw1eUyEYojAyUg5q/rEg4Rs64f8MFLk4snuo4cHB539vU6nX4kPQ6Cm+NnU",
-	"FGQQVzPu6abVFj7O9XCni1AUOGPnQOaUkOlr5zSoJxtlc3fSfcObW2I1Na6gyEa6s60qzZna7hKA+FKe",
-	"WGiYLzhExt+7HnErIJIXzZfRJv378NpdKd/gjRp0BGCNjT3rXcWiJeIXgHV/t4DzB+vc109xGvSMOejs",
-	"rnVZF8h8n6JQHOwdrX6x1ODq8yohXu3QPOTYJNAsPLjlTRxNeVNZjtUA9C3ipQnU0DikW6g7KIIHrjIH",
-	"+cx/cL+YWuKgzsyW3ciuNu5aPng5J6pbKvsROZPH+omqtRcjVzVjXihVqcTemNXaqgGICLFo+g0NkrpQ",
-	"ANlfMJjtcdk1dqCLi/RNw6EummGqnrzqg84siARAEpfUZYAi9POUoVc+HNs8zoCMcoYGuYJEsK4Rip4Y",
-	"UEYkEVXwtjOw7c9ddLC3FzukLyCnFfwmaA0fuiI4A3S2c/ZuxgsNFNs6JpgNzNw0O46hF3KMQObCtwtN",
-	"UL/UdUFVOcWJHtKZB8mY00QrWWpGCAPfjUHyGXIxQSkHo2EC/sJit+yfQXU1K8ENPhiXIodSOhzq1yDZ",
-	"qXCymJCVkufMKpIGHM/wpDErpXdG2EIUSGLk4tJphd8edDra6N+Nrfm/u6//32Gsbf8HRW9oOXWuCM31",
-	"YIeX1WjTHO17l2Fa0aObznPxyM4LMv8JSLMQzSJ42PCie/7CZ3M95el8wyvNi0fTqM1JkROHaRmIg2+k",
-	"lwWcZfpaBmKHWZK7e4edAEDTBjCK1PaI5CJEWfa6CGSL8EvCytMwxETYgOE1jWh808EIBgOzon+U0CCD",
-	"LMQqVKErvyuA8m42vcNtUEe/ttJ5aaJQpuuJ7YXup1ZRNpt0w5uSvrqCIhsu+5aLLvn29cxvakrXGre2",
-	"+ahrNriuevCCzEl6Cx0B3qsrCnur3/zBwmZ9mmbRebzmHLWxwHO7sKO1XrLdoOPoYHcNraLoLKdfOFxH",
-	"DWnoEwTa0t5a0zsjWjLfq34FlLudktXUsLcQTcCd3uZuVLXKXpydjzS9WerKsZnZWPomabM2+vbEVrk2",
-	"1kkD/hhV1hkDL5rXZ8btw9oPmjx0i26pRXPyiB8bOgO0SlHYbzSNqvLh9lbmp5tz6/cldUBTG4rFRQ2l",
-	"inz0rRF3KyPuYPVLr7h6zm1xzNdv9Z0RJSi52lwe7QRo58124TsAFyhAlgNHowO6sTCIxlCyH+wik8MT",
-	"Aw5cNoe2aEzr+MpkoHUh9uOCCoDbjKg8Z4JkBJugJ4fWa9aSs5YYIP2ifsi3/RjZQWXRzMRGRsOJJpjp",
-	"oQbEPZ4a3zhlI2kMVtOcAAwCsH0POkc2AoVZiHjiEYd9qZ21dyk7Z6ZKan7s+8WB5SCXmg5mPl+BVI6/",
-	"WEtHc17ZutCcbcxO1WzMdDqbqP+lNnTr6/91DX7XuJtvN+zNzW1iblbjdmBOv5HKfbDmm3cj2+9N737F",
-	"1Ss+22rd96F1Gw5d65orUg8bFW5I6iiq14KcmRh99x0A7GSpD6N+953PzzBAgpTZpBiIrQ4IAKtdUUkH",
-	"GQnAQc3FwycTqiSkKBon4TmzKSoumxOzObQZNT0JCGujM4JTxJlxeelxMyxV+NU5zw38RWPk7thhbxCW",
-	"wphQ32kLtysJNEkuJBcQD3SFJRMqpQPMcT5Gi4M7o4nJO3pWZC5ekqkCZ+9+BwrEl3UINx/NOBvpibjb",
-	"1aPqwcVr4Xq98w3WCQDY6N2YnDMzY6OLGOxfQxOp9OB4huduAHejo76DzunptZlaedPewpTCuEudM9J0",
-	"Rb+kUj1zyZFL72eIdoVVSlRCamv1oq7lojaFvCxI85pdbEPw0yVxYsucsfnHHGa3MlzOKgsgV+pLCoP3",
-	"9T8tVFSY/9BGbyHwa5amSJZJW3xaUvy+7cOxfqK/Yto4QLLCk13oflQ+fg+OjepqzoM5UEZzxeD0nmGR",
-	"ytgfXEEQZ5VcZAMx2kwj453baM8NDGoDVdbM14CEi/vN2PhM0Vcgx4bB1wK9d2ns1aLFmny/sc1mMxEn",
-	"n6nugaC3xv02QrssQuvz7J364pCSy9rLap+hA+S1UVHgx3LOV4kna57AZxZod6XJWUb+3fQe+EocgRaD",
-	"ezPRssgN6JGft4Ji6wW8Wy+g1fDWky87wiOaN7sA/5KT3PoAy2KmgpxJU1tcCrDyUGFqjCxTDFZBzp5h",
-	"VoHO1uaCzCdOmU+h34I8ZwPTs4am3iAAe4SRWRv1q6V7fUBohBiI4uZDhW3BsnmQc24KziBkcmkwkZ3P",
-	"0bQv0CLB+BE9zIko2SphrUjQ3fSgc3Bsyx76XuXUtqKxMydN9oUBMf/9S+PVPj0jLXAWOAI/ybHHWSV5",
-	"4R0v4bSHvr063nsAv36zoVwv4c7fxuG3fDafMpdFXsANyGp6Cax3I9qWCLeiX9PteBp0M7jLC7JSKLTq",
-	"9Qose/iBIpts7Y8o/8ZNHL22GL2tswIme9lX3PPBrfn7ue1dwfOZycT6PVz5t3IO/1G9vXetx/xgLJbC",
-	"iwoeuiXKTAUFX+58vCTzxXbTcy7QkBo0ap6r2NcLJgLLMeLMFNhKmpLYl/Dgoteh7WOEWYrGfIaGWGgl",
-	"YsSVBT9zXX3VmJyzoj6Hz1g5DRMwko071KW42nf1Vzzy8RwZ0O4mteFHoipSag3lwdZJ2ywRKESirF5G",
-	"GaMpEYmWFPb6so4zoxihb/s74Bzr/6+95/0HZTVkf9hJHuMOaR2mB8PWwbBDWkf4YL/VGTwcPhweDvbw",
-	"7m6zMmJw0b8c29BtzMqLsHpZrH0X1l5sNBZtE4Stqbg1Fe9CxNrqRGjxDaErCKWYw+ekbKXqP5C3rq5o",
-	"xyCjO/gUuSSLZEzQL2cvtUlGmG3n6QAjAWOJjhiG0B6VKBmT5BL6VhkfK0/n37juj86zpSdtM0Mw87lx",
-	"RbzpnBmYKGmTyxXPiMDaOOVDtN/pFGBpRahGf+jkzanv2OggzYNxJvoKtn8EyA5jD4PVO5hD8gcVYAj7",
-	"hv04xEawtbQkDcIDYHVCOZTvYF5E/fTiuzYfEMtLC1BXUK/RlATk9xC4c8Wl4Av7i22wBDUJONqcsmXp",
-	"Ga0GglRQRBdf7T55OBwOBodHg739Tgdj8nB/uPdo76DzsPPwCB89evz48Ojx4NHRHj46OMCdR3iAH+8+",
-	"JOmgs3909PgI7x+5e8EMWNwMrh7eTXHpNdF4EdzWwiz5B4MkeZddFAbxvKnpk609MBFNVzQnuLHYc6tA",
-	"QQuET5th78bwbdPs8mtBxg1M3JB91krs3vRmDTsbLL1ZfeeE9ScfvLLY9Vr0kokR4zPEha0R+WNetNYm",
-	"D0y0r9d4+hLwASD7rIafHNy/HnLe37sOJH09PAD79K3wAM7sSOvkOthximrkOtz2rUrHfYrPnSUJ/C7g",
-	"Cww57w++YFUXj98OvqC28ruFL7jNwu8KvuAzpT+4Tgcb5T8EvSqWJkDYc741Q7epDctSG4S/OtxF5nt7",
-	"LCw+/5EWgHKmwMBl6FsV27TXWFBKENajHxfVCRM8N4mDklwRgTPPwCaH0KRbmwphScRVYXC6MYuC4VLT",
-	"HG2FGWuuaGxjXHa+pb1/PiVDyqgi2fycmUJkGQNCmDa93cXphZgBOSXXWls31jm0QrW0WFrS4BAsf5OS",
-	"BuRag0FXvyGmmckCNX5VqgoLqQuF831TvN8vANPGhBmS6p/NzpwziKz6RM5wb76RqG+e6rmF9xfXZNs2",
-	"Ob+Xmux6pcKPrsPMknIFQGV1fV9Wt24JyoErnVAckvuCHiH6xOtzSBZOsdLzJpzsmvO72fTy+s2rru+I",
-	"+rdd9t3UXZuP/sZ119sikG0RyJql18LJ9bqiUTaYV6dR2uvrM5ReL7qMFs2pIclnLUPmK8m4dC3uNpSM",
-	"ixx/hqZbE2YbSbuH0uvV8qjeZ2Ahem6W+Qw2WStQMxmREGky5oztknDYcQ4ta2X49gkczHjZ7O2rNCZY",
-	"hNt6196KWj+EjdwWTe0tFrn73cK2B3/ru1jmu7Dns2CY4DDXf1t8rL3CkZKMNHVWe87FiLj0Z/uWBWI2",
-	"YWsHf42DVEjwc1ClzW0TvTawp7Scgxyb/GPJTSayT27KuFQ2Ko0mBDOJUlvUVxYIP8CUq91c1slJts82",
-	"aCyzoJPIl6+dmE1brZsYSqW1xjdri7CFH1iQEWsntpViW/XlDnMtCRhTVfG2QvLFS0rSXHlEaE3FQc05",
-	"SDhbsE1HC1D9/8gCyDXh21CBur3ytEpx2kqcrcS5B4NpY5kzzRtkjutsKku1WaY2DTMbXYaMbgNVC5EQ",
-	"cOwkRBZhlqAHrHmXqu5yVNoxCLgq+qzJVm9D6xrbbLUoikvGmI2KGjaw0hivNVjy5WfHegX1Bjc2GY/K",
-	"c0ZHjAuS2jRKI1oNDIary7OBFelCKFYHNN0f6cQ1EXKdNwsSUulL98DgxBaqFzRXSzfNSk4vNd+BNE/9",
-	"Y0YwBLc0EQW9worEKON8amJ5GWWXrYwnONPb4dFBkJyShOIM4TQVtutI2E4o9oV1VKJ+LrL+A4sfDCge",
-	"WJ0zWJitem6E23qTb3q7QIM8aCnmQo2OSF2UEaXfilFKR1Qr7imH/4/lmJjsU2AnmXABpdn2BROOg3cs",
-	"UsX9XFgPD5b1bvNNYi+C9uLt1sXHTvxwv6m/+CfCDWdZJYcyy4paeB8mKjcyWtqpDmQLn1SiUW/5xPYT",
-	"LKVkltvvBRSutitct1fgRhO97eX8CRWG9Q6yDSvbcB23XAU0372XRNIvTluKS5rvcUOT8a80z9RGGX/P",
-	"e2eu3tldbs1Lbgiw6j3vyXTP/0GLPL/mms3fjY5uRNXmOvpSj+iO4Aor0iv63C+uFnLlOwYrwgB2Edv3",
-	"PkYDImlqMSkYmZnWk1AZY1tl7B2gMc+FRN968K6hVuIsBMODIguLFah3TtE0CVJznp+zgVZ7wmEMpsXM",
-	"FO4AFlSCswxNACYXw1Nm6rEDwYMY8ZRg6+6ta/MWkw2LjJrc1uNGpy3MJ8EM4UxygL0raaIN4BUOvy8w",
-	"YlyFUWPhEOxORWC+dd32fy/ul9sjUHxtWkiQOe2YcoumsEVT2KIp/KHQFCAzs36Pl+6qVZd6uY7po2+D",
-	"/uFCi1vblv3DhRajkErdeEf0p7bXMErJVd/01tLX6JW528odzU3vbSaXdzYHwW1n3gBcr69uSCpvV6uK",
-	"ZENrxR/plX8BUlmDt1wmR/2t9yYPe0KgqxigBGNmQYINLqRDqNVXtyDZHHEWfNmb1fUPa3WHFCC7JSA/",
-	"+3Z9txbMsKktJGguMviarzhb8JFKrXg7vMErteL1LzznAmUcp2iAM8wS17ONi2RMpILe9vJYKyuulX+B",
-	"wVWMYzvk3lzc/P8AAAD//w==",
+	"7L37dhs3ljf6KhjOnJVLlyTqaotaWXPkxEnUcWy3LLe729IhwSqQRKsIMAWUKLaXZs3LnHmQ71HmSb6F",
+	"vQEU6sKrJcdJNH/0xGJV4bax7/u3P7RiOZ5IwYRWrc6HFrul40nK4L9PkyRjSr2U+nXeT3ls/qby8Zhm",
+	"s1andUrenr8gekQ1SRlNFNGSUDLJ+A3VjAimpzK7bkWtG5rmDD6dZTIz/0GTGx6zVqc14LddKpJurlhX",
+	"sGn3ms1aUSuWiflxQjM6ZpplXS5uaMqTVtQaM6Xo0PyaZ2kwrCAU54rz4YoIqckEZr3divBb+FYramXs",
+	"l5wp3eVJq2P+0W3v/vTsyd+fnh/+5Ye9f+z/7eDbw78ePXvy8unPx62opWcTM6CdRNe9jKu5u7uLWqcT",
+	"/hObndlZljdJkNPXZ+SazUozuxZyKiIiM5KxG3nNksX7pLScFBtDJ9zsVOO2XIyYH9COBQ9tb7psmusR",
+	"E5rHVHMpwlU/k8nsQsoXNBuyKmX0ZTIj8oZlRI8YSfmY64+gBPO1rpaym8JY1fXCYFwR+NWMSAXZbR88",
+	"PXxyRPozzdT2A5z5t3Si84wl346a1j+hmSZTqkhsHwtXT8cyF7rV2d07bEf2X13/YGd3r138OWODXCTm",
+	"z+2oVTyjs5xFrThjVMMrT44ODtr78GKcZxkTsZkHyzOzibnScsyyVsf8Z/dgrxW1EqbijE/MkbY6Ik/T",
+	"qJVwNcnhawOaKha1BpSneca6eAj4kPubPwD8M2xqPCr29K9H7/b/svd692X75+Ofnv75yY+tqJXyGzaG",
+	"b9kBxkzThGra6ny4i1qy/08Wa/iOPWWZ61iOYcssN+kqTXWu4A5MMnnDkm5/1i1YTcaoKlaUcXXdTdkN",
+	"S1udlpDZmJrLr1iasqxYQes1nY2Z0MTwwZRptl0mfpnxf7GkdWeYCPdbb0bnCQMidqvf/3mcvsheXCdn",
+	"0x/zJ/y2rcTL9rPdw1bUEnSM9zjjE2a+lbGY8YnusjHlqZ+wP2y7Q2a5zEyu6w5MZl2VDwb81r3jd0Tl",
+	"ccyYeRvJM0u+Y3HKBatwJLgxVFwTRXlChNzoXlqiX3rm9gLHNEu6iZuOIT/4T0taLS5gTTE3KzVboEp3",
+	"/O8yz4j5BBlRRcKHCTy88fWGaYV3uvEu42KRfReb3HCf99rtpvtc+vNH3edcJaX7bC9ueJdbr7KEZeTo",
+	"yb4hu1/1TrdkBhekBZN5vOH3fcNhE0/TjNFkdu6/G9LuS6lHXAxBNrKBJnIA4thv/8Pfe3i+S3GSBfFX",
+	"Jbi9YuZ69xkTxD1I7JuhCudnf+8SHT78M1eKi2F1I83NH9l5gt5GhdQjlhEax+Zif6HW0eAypmSexaw7",
+	"tqNVNiRjqLyFo4Z7AErfw6z/NW3SZoaMTLkeESmayAcv/PtHTvjICT85J7yKWiOqumOZFVvvtzflytgd",
+	"xurrtHZudndwv1XAQF8zkdTuuxf6huhlro2B6U5o4TXPmM5mXUXH7OM45sTOqsoo7STKnLxkVJIZ0yeW",
+	"gRKuyXTEhPn/XH0aJiqFZkI/F7E0C3grVD6ZyExXRdMpkKCx2FkCBtxHmIcxjtlldtBuHozaaCyOc6Vh",
+	"y/osmMdDmInfMXPNknesP5Ly+rlIJpIbDhnuxQ9SlNkpvuOuH0xlSjM2krkCXuHIe4pf7TL3WTPi8xtW",
+	"HcCTc7P6OuHdG5Yp5Jp77b39rd321u5Raw4b9kzNTuOR7T+y/V9DAYY5sRu95gH5Q2BwUcxu/ZIzYdjM",
+	"bmEZospVHhBu1kL9ED75qdVDGPTBtUNY/HLl0G1qg274yGYe2cwjm1nCZtZTZ+HbqmBO50wxUfX3TSVx",
+	"CoIiQ6aNNkiHlIuKzsFvWMaZanX2IjvpFdZdXmY3wwmYCf3IaKpHswq7SFPDuqYsTcPR/dbLa3j3LGHj",
+	"idTmOv7Eqp+A2MZ0JJXXf6dUkTFNSkoU1ZqNJ1rBdjdeeHY74RlTXart358eH7V3o5bRLTut/UE7fkrb",
+	"bOswORhsHQzabOuYHuxvtftHg6PBYX+P7u6G6+fFlK12Kicso5ZbyEmxjRdvnn53/H37h90f9/68/9PB",
+	"z4aqZcaHXNDUcd5VePaEZtcBhWcsljcsm3WthtkacMHViKEwQIGyAqfJmJpIoRzr2jM74o/HXeyk4ZQW",
+	"CsZgd8zxfWoRWRk+FJZ4VvctLc+EZpmg6XO3jJB+BzRPNTFzXNeYdO5y/LgdMFz5Gzlm6PObGkY8zaQY",
+	"wkjb5A2alGA3mm8SO23kBSjB/W82fKjogG0eOZzwcEsgQvpWVfQHM2EwyViq4Mio4U8b7kv5Cna56KLB",
+	"VLYAS4vnimS5EFwMcYc8c2zYEC1JymhmzGlFMqbyVG9uMgZzLW/SvHuES93URq7uTdO1ORUkuNJbP7EZ",
+	"GTFq1ByzS+yXnGcs6RBKBJuSjIpEjgnMhwxkRhiNR2SCGkBUbJxRCv3PcHJEDgjXD2Fs/8Rm5yxXNV+D",
+	"ZTTuzI1mkJWO9h43NsMJVInO0I/SVCQKdoOWp7RN3ipmN9Y8CY/gNtsH7pnOfmYJpxezCZvvoLEzHJsn",
+	"CXxt802Cj3TNR1b0zfQZoZNJarMOdv6ppACREfztdms6nW4NZDbeyrMUfD8siQgX5O3F91tPH4K+fmZ6",
+	"JJOXUp+mqZzWXVpj+B0jhYa8JlSPSCIZuudG9IatI+Lwa10hdZfa8cobxlXDCDAwvnoC/w1zdRfZaJCK",
+	"aFCeMB/FvPUgCRKvnPrz2uopFbORZeZQRxQSeBIW82TF3VnTo+rVsK5VmMJNfGf2oM9i6nyqltMZNhFT",
+	"YV2EA5mLhIAfONdyTDWPaZrOtgm4ZOH7Misv5YQkEs4kYxOG+4xsx918q4bch2R9hdbdWwEO4Hq031lY",
+	"MEMzJyrUlGXLko4+2pdtrc5ubic2z5ldd1/j5UFj0s9+TGeGB5j/54mdxpolVnKvqtjc17a/dvlpjRsP",
+	"OUD4O940f0vZLZpxH58XN2djve5bzOAUvCInxFjPitCMkZgqtqWYUFzzG9Yh6DcJNWN85wE4w19yls0+",
+	"aveAzZsz/cV86hPvJbudUJG8vwr3yv3tAXbrnGr2go95TUJfSEkGVG2oLGdUs25qv1tatJRkTMXMXSO1",
+	"TVwegbGzEyk2NwmKQUsrZDHjN9XlvdGywqIy/5zOcoZvDnJREy02+LU8YecQ/H4rc7WqE+GoyWvovHxl",
+	"B5rdJTvA8bO9Px+8PHr99Lx9sffXg78d/ePpaavs08uYzjPR6rSe7pZceri2VoPbLGN1t9k/r5/t7u0f",
+	"NLvNcH7uINEB6H2ec91huOULjX2c46e28XHUB/eD4/qXO8L9Qc3PkngkvzXJbz3nKM5VBVTrsnV/Ezk+",
+	"DxaiP8c/XfAxk7luzNwG1glKsZaSqFRO09mGYsaOr+1ojSaflvIaRkqlGEI+f5bxG3aPgmfBdrzhQ0F1",
+	"nrHm/H2i3O8VRWRMdTxahyD8h+Ym7hdDlUcBVcfsFFAlaPAabRWzreVtUiA2H2Kj3gp6Q3lK+ymr2xiG",
+	"cfSp8sp8xmg8gkc3Ips8GKu2Sywzb7uRzDNYA2KMGmJN77E0xsOvZBkszPY4FT4cA34eZUwgG8gJ9qo5",
+	"JloKQb4LckISrsxGJBDN8An9+KeyLGAC/2qH7Lx3UaggO7MWl7paKw0laikWZwx+GykWd38e/PSX4+zp",
+	"Dz/9/ZfsYvrPt6+/e3r24vU/zuTeC/qCvpmG/N7Oz7PykdYT1dnZ8UNv2xKl7ViOwwhYZdcXMnk7ZX8S",
+	"n5rdV8d/cLWlsjl1/eWVYCQ4wLrW8kiQaxHkerpKdcYlilYvpf5WigEfYhJDlaBxaWvQqh1NgW8xLr5c",
+	"cy9yoTRNU3CfEU2vQShZZtUhby7Oz14/7757/uzHV69+6r55/u358wvHlhV7ABf/XdRCRyaWJ6apnGLw",
+	"OqTCC+8AVRVXrPV02uMyRP/64uzVyzcR+eH5RUR+fH76nZ0yD7JFVDxiY9CK7fSMFiuGtswmHrFvpdCZ",
+	"TOszOQWRhP4Wsydakj6zEpr0ZyQ2b3vna/OYTORjcyeE3IIXDeU3zANTIC9mE/YKRlfz9sV58yEMbz3A",
+	"is5WnoUSfDBonoRjLi9kbOPe1Sm8Az5ozsOLwJgKsykZo0n5bBqvxU5439c5qHpGQX1zfJGmmaBTFYzl",
+	"kkQ+EfiXXNqCwmKmK6YKFNMb09sXTAz1qNXZOzyMWmMu3L93o0WT1+dsktIZMoHyAnpmD3qY7mvmb9Wh",
+	"QiU0BEcFYTRLeRAMqylBJzYU62tVNcSPW03kYMZspoVVaMBmbyykAJuwvbM8bWF1Wnhlky3OXa5FdYqv",
+	"BMlgoxUGMnv2ya2zpOdSr93+oamUUj5mqGhaPbJYxlKuV8x1QrVmYHf/f+at9+2t49Otf1x92Du6+49W",
+	"0za/ztiAZUzE7HQySXkjYUwp19+89KRBNZn4t4A+RlLI3BoNxbThtd12a/FeomG9ymlbr9zC07Ym+84y",
+	"V8U6p23P7qxha16CNxwMKXYbj6gYshOIurqAdURoqiT80xLENvmL4QA+s34mc0LVNazQRYLWPP75i1mb",
+	"HM6NOXU60OiXKS/2DYulwHJ5c7SkzwbSHo1gt5rorEy3e4tmNuaCjw0P2A2EtmZDlsE83oxkniYwm/pE",
+	"vpcZeQOOoC8USXk/oxlnKjL7Ceq3WpyoMgY1RDGh2DZ5JYw2ks0IqAiryTBgWlELdLJm5vVuOj0tyt5Z",
+	"fQk/yimYnMFD5UN/xmgGTJam428uId9RiphdtiLyjCoeN/yyFlnfRUXoAkT9T2z2I2hG86mckanMrjtk",
+	"10x97/CQTDIuNJjPp2++PTsDfkxj88WoEh6KwKXpY8iCYegThGFirseY9C5btB9ftnoYY7oUpdQZqkiP",
+	"9uNemOhQyiD5kpK3b8++i4wu8lUtn4TQ0Iqfm1JyKTaRy9xsEq6t8FRWEmEWHk4gzg9396riPLjE78nW",
+	"f1193Xx1UW2j6aKDlJoIMH9sStc762yO/OkamZ2Y/TE0BZvEdQS7h9fEXSUrxIrzMZwZdUgyZBrJZcAz",
+	"5YLFJ5D0BCfN4ddLAS9TBerCFCb0oPt/z/uNknPeVp9//y15snfQ3iaF+KRmB/KJuT0vjdEF3PRLqslY",
+	"Kk3221/ZtB3MDCttcUlZKFLOXHlrdCmMpcVoYt7CDTc/H7SPCdVwltvkHfpkXU6CedF8ig8FOPwqe19I",
+	"78btxdW3lrAYlwsKHOYZTQKFyRIL1g+VE3WqKDKeUZl//EfGBq1O6993CtSZHffwTnNg2MykmGbTB/BX",
+	"tfO88HdUDDEMFAdBXGP9ZFIM0fHjWJsNj5f9QIazB1YnmHxbgc3XNCP7/E7JPiyUkS3URha9WagtRp6C",
+	"uNxCsbrl5eqi90MRfBe1/rZlTcQtYyNuBUbiwunXzcqgVPhbX1axFj3EwWsLyaECsbI6HfgXaoRQFJtH",
+	"HprlPs+3yraWvF6xSkum3lZo6630kcI6DIycreDSLvpK1SgqGRdbgXWx6CN1c2Rzmn8QinU+zLUItvA6",
+	"LqXYh6BUX96wTc60Ij10TPYMC+v5qfWAkfVs3XDgB/DpU1wrlg7A10OU/H0SfWiHLnrbP/d4UaoXJQQN",
+	"WuOOJMFrS5h6AEx0D6L9IkgVhDCx/baxUIx6pAAcDlSqjnVqWX+Y0XkzSzyPMuCzJO3PTe9xHu5zNnBl",
+	"BmvcEQtRuPSK1GAXQ2v/11Si/SSickYC+EgrZN/zKvaJe8Tq05CGDCJNzILKRKrM9YypgMzeR6W7TnxY",
+	"4bkJ5cnBYCndNAcbDdm4rJSln6il0twTf5+XF1OQoU8GEUENvnCxUfNrEeYs8mV4mC7zSG0lagvKd9ch",
+	"tOulROI+vDpt4BtNxPF3DMX9ykd3vxtfKx1dY/uhsnTpCZRHuBfJUJS0Pl6l2omGla9rHKZ1Ei49Tv/5",
+	"++K2c+pjPycV+ddVS4FOtnycbfF7PiL3eVJmUTC7Dmn6l5ZRpv38PZHmkiraRwr9jFkgSzaOIFzPP4CQ",
+	"1lzG51rmUt1SCtFjVvL3VTFYH8rWcnbUdakw39pY5YQah21nXdwING8xVVN+bXPZKSQ/iKHCS+UNNecz",
+	"vBQZmhuljBeqIId1m7wS6Qzx3akKHStFff01m2Fg6tG38uhbWYVFfHLlt4DRWfJetZz9ntVm70fx5eoQ",
+	"6leEukr5L3vVSvbeV48S7/Mm55dSfy9theqDREhL5WzrSK7mgrj7UdOaKtuAvouc0pnMM4VJREGnEjVh",
+	"4lGL+8xpOqgbXIOkdfHWErosFSfek92wsMrwc6K33xOhvBUB6ON61MKLUszFkZJS46V75l62jVKFc/lu",
+	"So808+7du61qnuyi16tptfdOdk34TGtQHRYNLSW62ij3FsVegOVUoThf+rRom/AhV6X0B3fCbqqK+ZZA",
+	"6yliLKj9XSXsVq1avfMYrEveL4FS30Ur+UqagTu9+rii8viQSiO4JRp1xsfwQgNlv0RmsE5SbtH2YgXC",
+	"dk0yDIl8XlGJEyzcDszmcmsMxAmehzTmnMkWTWpKZ5fiy165B0cvIj1rkIV/wqvi//IVGjOlWTZCqoIn",
+	"jQ9HGisXPjP32GNc5V6uZB2Rb42rmZdxNhbeshCT4y5q5cWAi51Z5fnd0xWdd8scagnkXMRm20mfYZlK",
+	"Ba1jsyv0eIF+dxeoAnq3xu3BXrNLNZjg+/dB/VXMPA8m+vnUkPx+aAMk70On8ltowdWJw7/QyBtt9fNm",
+	"qfw8ZZVcfouT/sfO4q/Unj/m8ldvStidex0WupLJW2r/fZ9+2konbz0HiObLXfIzf0ZykTIVpncSyAmZ",
+	"csW+enTT3T9NPXp1P2/fwmfnlK3ABn4KQ+h+mNFcSMMoyJOJDfPhiqhRrrWxbxI5FY/a3n2Sj+8X4ZtW",
+	"rOvD9R0+l7u75rcvvYuwjcUK8YGG3hr3LCAF45D5+Oc3r14SASXsA5mNI0er0AIDeZyqdDh9FIj3SaD+",
+	"WO2Ggp8QcgpdyRdHXI/XmZywTEODNQsHWMeUGefxyDkwrZhVLPH1jVqC7rON+Mv+cwWi9Id537RvAm7+",
+	"mBuCyQXX6oTQNPWoFMGIRddg2zk+1yWAm11AfzQkRzVi/xwdtKLWmN4iLNCx/b9oGVKQ/ZNFRvSF2mvu",
+	"3anPMgGHkUcXcngOCUDeqdU37udij8xLH7vQhm6VC0aEoxLN47pB2gsGCZOA5g8y5DdMkD6NrzcYaf46",
+	"3lkUJ3TrCTYDmxdWFJGM2t+oIFKks4Dkgl6RfSlTRsGgiwsrvzzMW8FvHQhL4/wb5uyx0us4jeTszSty",
+	"sLf7hMQyYeaWpHLKMoBBQmzWAlSGbv3r6sN+EwJX2DO0CWDQ2e9fKOIeJNORNPdbnRCRpylePEoQSxai",
+	"wWZ48xOqQYg9VBu3NFZ16L/LPCOa3erIFlmaE4HjX+3bvrnporOe0Bl2mAGpM6JJVOri4j5SeHT7VFw3",
+	"H3q5eWp90JlZg3mIJRHUAUwyOTQcd6Xl1NqwrjIAk5OUrfR5nixC4HJsyhgkJySlmmVECqaIkpkmdADQ",
+	"NGVWu7QxQECb8WgZSFzYqbSGFAi8tdchmimNl7f5gMJOAc1c+sMSEkWalFNBJpRn6C5ltzoYrpAIgt3q",
+	"Lo0XeYSc7vSS3erT2HmDis7BDvrNRvOvGrYlaJG7HLDDxk+KVrZLbgZcAe/ggxti7uAy7hc2WVg0qdf2",
+	"uXPniGroi9sMzEiJfYwMV2U186WLW7TRKQCQrWA0Xs7UF7mwM299CBsximmWfAF1C/gyUSM5VfYGhWCM",
+	"VgtYaWkO8nkVEniDzyJMlkOGe4/g3ZbwnEBu1cV/XVYHMrUQe4HQCmRL+S4FDLrCOuu8Lrj9wS0uiN+S",
+	"c0B5VToKzn/x0fndvJqr5L3g6KFdS9GDLityYDmpBWgVbGpYFgDW1ZU8x6qqpCRTVnyGKtL74fkFCUFn",
+	"P/DkrmcpS4/Y2HyaazZWq8L6gKJ4hm/stgtNimYZBVOkgAhfwEHMPc2MNpUx3/gq4RmLw3yHKU3nXLA6",
+	"GwT48SYmCIDkxXPBXjQDZYaU74nefCRYme3kPp8MXhWcdw1KqOhTVCmmlKFFq0jlQvPU7h5XxDYPqbKA",
+	"MqFUe6Mv4z72ed9Pryy3mxurr8BfqWpG0p1FHtYJF2W4t3l4Nb4d9HBvshPN77NymGnAATC2kGHlBfpG",
+	"8MsZa6VT/Id5CT6FshWBH2MgA+2yPHpTs/mlE9HWe1QfviAgc8Uomcos6XhMWivLCoGNoJpGeXeAQzW9",
+	"LfCTL7s7FcLzRFA6tdo22q/Ov1kb+SGe39JYpzNAWZUD0nNipwcr7qFl0gtbAq9uVp+VvA8+VcvKuIjs",
+	"tdtt0mdcDMl/7LW3220Y8//8/+bvmB1S6gaJLSDJiA+hUy1arGUQ4/Z9+Cm8bMYV2UIzJLFGFbogFAV2",
+	"7hzjdq5BalZaskiB71MxIykzyj7YpSee79Tt1YIKsS1YaL+ebv1jMxP2tLBa7clVe3RWDJdcdQ/2cLsX",
+	"4N1Xbes/de0U21vH3as/NU5yNXu30uwhM3Rz9GT/sDylXaCRhRj8q5k8IS5tIOzXM4E65JrN4F+A03zQ",
+	"DmCZfRcC9UtuNIJ+RuNrplWEIMrwFgLUHrbD97bJmSD0UqCLuOfW8l6aHbn6xmxJDxma/+2bHvBeaHzJ",
+	"zRd+MrPS2C536Jon9Rx8dbcHKkrGFMtuami0H1owUqvTgt1HtSjcu8N2Aw9b04DhAAquC+RD9D5x504j",
+	"z8rSzVhhEeGDkrUA2FSKabONlJiBod2Uebo/w1A04C071F+A5i1R2T+ZELP/N+gIU6X/g6W0hiy26f5p",
+	"ec3E3MtHvqVZQkQ+7rumI6582xwtFNh5tKNiwlped2+4og9yTz+RcUdeV6DM3UWhYpiG98SYoSqlaoQq",
+	"v2ZGvqKH+JdcaswvGNPsutoo5vy75+cNvGNvMfz0v/371mXebu8dfbn11Z+2Tr75z63Ly/eXl1fzYalD",
+	"rcBbj15QzBf1b+aorD6NqGPucpChGXRbDlKPTkgP/V69jldsIkdG4LcAnVa4djYggfuMCcxqMntmbQeX",
+	"YB61whas+PFG2+M7ZrS4pKF32hrKyzsbysCgxcDocZVOW8jDECkSBmywF/GHeT1WmoV5kxfIiHEBXRTN",
+	"mDOZk6HZLx76uQIPVM1Oq/WxWmqEld0PbiFNZPO86BG1umoIGPK2s4yLGgHsGjq3lNomvUTGagfaMajt",
+	"cdKzLedpmoIi0xCDYRvMxJ2zxfDmooj5qBGdNIXIbCus2pmWWxD2OtB/Yk7ziaipXU6vocN0r0Own0iI",
+	"nBFdCsNo4PtFP3johYAfUlpO8KJiV4MRSyfKylJLErWGic3traHfV9MtK+qZ5sIN11ogFYg7262lwqvZ",
+	"af994KU/mUcjzsWyZATLlxaEBwIZwpXKWRbwMhfZdD2vlup9c0zW70thgSVfsa39GmNCHpKeasSDiLAE",
+	"iqqaptZbYaiw4VrTeE29jFzzm+Lo4Wx8tqo7+hXNabicENCQA/slCCV3SK+xs1svqjRVOiE9c3z+V1oY",
+	"2VbpOSE9XiQUVD5zKfA6Be1ZuBTVsWwi2AnpVbuS9yIoEy8ldJvPuSaf7hugcRrlsIqbU76yRXPQqNU0",
+	"JXD9utW2jCSpLAyaODR1xIvqDdWXSgj4taDrEsFEjkvWBUblK9XBArniqhbX4OZv5JhhdUjQeDjLbZZ0",
+	"f6aZIoKZjUY67fhuJhQUefxXwlJuBZRrd6J0xui46GiiQFm07Ae6GAL7AUx0wxguBfSUgf54RlFSOA04",
+	"zoo4mfDuDctUowFq7pn90VCKF02G5LAgDYQUzEmBc7esbe619/a3dttbu0eNBvq8mPiZIBuExRdbtQuk",
+	"b3BQRA7qErfQZ+q7MwXnOz7hXO/oaQdHWmHEwSkFFGHUG8FeDaAl6Uou+NWy9q/muLObSLyJtX7HknzC",
+	"jJHIdcfD0EI7HiRLY4VpkjIaWI2BrcBu9CcJ3daVTCwzvmr02v6SQzSx3iBvUBwOeB3AWQifjsggk2Oy",
+	"602wIZ2oTuGlM09CAtvU3NzpiGq42IjFkRQhnPkJKY0OOieJFmbW3dj8rWVRu+Buh7E4GywLQmh+hxa4",
+	"YmHUjwp14Tb70A/oAoUZQ9U19uBaNfB14U8uwhZaRUoGcFqEhstYQbkrx72Q+d9/2Ms1SnqIAJdt2PsQ",
+	"8S3YjleZ7zBlHcctquJWzXNMVWzurzngNDG3GDkIXAijMjP/ezXa6RUN/9nGtVv8cGN+rE2KGZvALSiE",
+	"LDSqwjk2WtDmKf+vWk5iGfodEw1/yVmOlHxiND7bLBoYhms9LJyyvSA1zcMmzKF6b7gGjNnYdiva5PCN",
+	"bobbuDrR4KyicGfmUgye0UbBmwtpROuYaOmWF0hRv8zyYdW8DI17xxOnOMugUzhuptevYJwgqXRKhfbi",
+	"fEE6aamN97rdcZs38WK+aVLSJsqpQduF26rWctz/yTqx/L/DxI15ncvzSeIyOvAPNmljO0j1qPyQSsUS",
+	"n3ARPGj/UHzS/qFwroXJY7VV1Ijc4quvG393nbWxCMIXRaBqZwwjHjNISJ+yNK2TXRFkd0cgr5dfqAVJ",
+	"JfUWz+uwOEECu8v3RCwjMmrXL7vkEKkYBlqz8UQvYnyau3TA4tPgkMxcTuaSYOQ8A+Cd05qvbdqt7UsM",
+	"qsMGpgG7nfCMKWjhX/N/GC0P7rUsxhzTGekzYmMObFob2Ge58pSRXAy44GqECkZtPnOC+cH8rps6eb9b",
+	"uYP3WoymSRaElrqZS2NeoTvihnhOqqRT6oJUFuf0qVgIcrLcQJC2ntX5CVZ3AS1rZ93k0rpemATocEtH",
+	"VKE4ijlGCOoKXMZiaZSK7hz5UzSRLi6MvYOQheEgJTKmcjhr70BTmmaamWVmpOeorde4oIzNi7sBtgWa",
+	"qt5BVkwE+xFL55tQ8z4OnTTnOC0h/wXBk5HBrZXEVL8Y8xKYelx0wQ3LlFoYEXJJNYlVOa3Pv7l5Vhg0",
+	"suEhs0+XwmF+jOWNy5ip+dULsGgP8ZHlQgH7KPvRgrkbaelmuCiqNE8bc05yn21Tor+oYOLh/Q1IxJN/",
+	"9WQbrmBoQQYMtUmCBenLGzhkSln4cOWka/JtLiM21Q567g8lkeIE6zCQxBzSAOrHStpwR+/NxfnZ6+fd",
+	"71+8eveNdcB2OVRDqV5dAmYMkxO7WnatvbXWUtxdx7WYmVb7bJfHs2M0fkYW0ZyGFLKR1hPV2dmBvkfb",
+	"Ctx027Ec7+wnXcXiPGPdvZ2RVHqFFC4zi6YzXeAihyOKUD45VHZGxmzcd/Y9HOTIWOKa8lRVG8uX93kl",
+	"z2/TFOvp45scGar3A5mLhBTUWEsPKp/dvCgFT5Akq3ywBIGBDMtFoRvKJvZ/HqcvshfXydn0x/wJv20r",
+	"8bL9bPdwlUxBbJRcPzcedCUPemsSXjkdpKblmX8U0q55c5D2nMWM37BkU90c7T5fgNV0V4sBLJ81+3FV",
+	"l9KVefsXm6ftYATXdDKY1z7fGr4VYqfo3feZR+XahzULdT5N7Vsx+S+UEdH3VQnnSg8WpDN/VBnX4jor",
+	"R0rr1FllzNZZHT/b+/PBy6PXT8/bF3t/Pfjb0T+enpZXnrHlx/dpi6TqxonF8myyST6yrqj5QF9hvrBG",
+	"wMWSVYEAcDl6AcINh18xQz6oblmjTmfdZKeoGqr1UEonpGf5m7LFZr0Opn1zrcp56CdlsKYpyIQxnV0K",
+	"pXmakj6DcZ1STBI6U0iDhaaM2ZYxFTFDxVnIoFw24BslFbjwTlXm2pxmFbXcAOtmDhWpZ8jz5pQkVS55",
+	"qaaoVEJkf17gvbFgTh8TJ0GK/+iSIP+ZsCTI/nHzkiAXaPwdlATZvXiQkAlu00a+b9TNXBKThEtk75Qc",
+	"wGVCE3RkQRE2g1GAr+LHFmEpgJt7mdv78J6KE1bI6WrajvXKjNf0ln2yhPkI21hZqUPtirfL+ecZ0zmI",
+	"7qe7q6efOzm3/Fqf47NV+q+VG1fp/Hy+ctQhvSRHXBuGeMMNwtJCBQ4ymid5yoTu2fA7yqSSoEsZzYQK",
+	"Qx7++4aT+08UKUEVwdzEHVBLf94ccjt1WRA+B6boGaacoesS1QEwQIKkNvcGDco+S6UYqtX5d8nuMaK9",
+	"b+/c4sK/RakqgWfWZTjIgd1g5+Dq50aFUMZs5crMmrMb9GovHnee+Rt6Gzn0xaHXyibZVO/hEm3primV",
+	"a6WUltMgicV6/aSIbY5LmXewG103tvNrtv/8X7PG6iMoGfiwG+0dHq6d6gJJ2B1DMinysxNCxQwPgqWK",
+	"VZNg5mzQhkkxC/w5IzqZMMGSE7RU8fjGjApPJ15w+/3E2rCF8bp146Hztbq5HqALPmbnVKyNu/NMGkWA",
+	"SEEoRLXq4R7FblhGUzKSaUK0HIIGU7/Pw4bL94JqixWzopE71E1FM85pb6YnM9TDV/xg2jCr5zRL+Xrz",
+	"SleZF8PvrvTJphv8sXUThjKLfK6wXT/Qa2Oax+JApK2ZzdiQKw15Fs6KAqUcVr5pZPKB8W4g86Qx7PmG",
+	"GxYIip0IushDy/lFsU4m4Jvb5NxuB7xpczLsr8ry1Q0ioX7OS9wtEGa2zzbOb5UNss92beZUUx6qAtQ7",
+	"TFWzWWYu6dFbS3NYa2EJ/UolNVFLsThjeg6XLzJ48GbwobCwRhX32HSkWBzUyP1p5+pP33w9t0yu0aFh",
+	"t7rXcXfTXcYT0nPniCG6GXgqrKccbY7g5vnUHy/g8MOtgnQWWX8LmIWbkFELXr96c7HdWk8mBemVVVAT",
+	"fwvr9F0jQn9oQVhvXkimwiq/l9l4A/AJCFdSZZEXm3LgVi1RrppBSyyr8srfX5VyC9+3vjZrbiYj/8o3",
+	"VTXDGBKGsQ1AEtkUeMQp4npEuEh4bAheFX75lPczCtdgmnHNIO+5OlD76pv//e//6aETy1/8ZZZj2T8y",
+	"5sL9s84i1qfPDhlpPQGMMq0nqsgLyZVhVROq1FRm0DF5kNHhGDi7TXGZ5P2UxwRbyDLdHEz0qWzbQRHw",
+	"jifTUJtrKDwPVeUfR1fvL/TVh727968nV+/fqKv/7OzsvP+3rf9qrLZdMSBZof5NPG5GalTKKqtaw1rJ",
+	"yO4blRRn/CLPCEe9YCU/W1UPKhHU4Vr+tiKp3uvtWIViHn8Ix1pVOD2Mi62yQxv52k4DV5eWpM+si91m",
+	"BdtPfwxTLC7Wu+bc0PVZ5XJGaagRbTefdl+kw6OSJzPSe3/Z+vqydYUQCTRNo8L/hKEmWz1g9kZWsBDe",
+	"L0gs9WmjV4/c8rPglqgL5hnXszeGvyAR96nicTMrs0WFRlCaHUJVlYoEbsV4omd+y9A2EaQX51lKtnKi",
+	"rrv/+9//04GEGmBmwFpgKD8vs2vmIPuMZk0ILb1TizkEGUsd8gyes5/ulT6MX6h82SyYi4F0ANsUeRnm",
+	"QqBnygFlyAE05Ct1ZrBsCL/W2dnZ3Xuy3d5ub+92nraftndaDR3QFUsHW5hi49IqsE4Ort0kk2OumOpg",
+	"2VAlQXcsb5iyLu0QkCMKKgBjmqZOlFBtXrsU6Aktcs4wuW37UlyKc9e/x1wEANc29z0EGL/dmk6nW0bl",
+	"28qzlIlYGvWpVIFu4SaI0rOUkS9reCtPel857B4Y6FKYkbbJaVAMHFbXGxHCEuJRv4QtqoVnMD2Ca1y0",
+	"kjZP0IYQ9ZTH4F6givSMYdfbJi8LgJBLMUmN/WktSdUhvd3ttg1O7rJ2L0QR2SYYXzd/iqliW4oJxTW/",
+	"Ydvkgt3CdAF33DMJh3gKKDTk5dsXZo0AYS4HhU+MmlVeCr922xf8l9yVmZSTU21b/Hq+dgHTn0DkFhLb",
+	"rAfZCKmp8w6bh4MUbnPup2FrQeemcA4QwLJU7m7j7CwqOOlZOPJTfNZunf0jQIbf6h6Ax6DH2BPJt1II",
+	"FtvzuxRUQNsSiy4TQLd8edBuk57fnK5t8db7ynU+AdvPvAH8BVbz9deAdc7FcPvrr8mbRjyDMpBBr4Lm",
+	"3rM5EtRj3AHJRYBBdXh7i9RmVb6D29tLwSxs2EH7aUQO2scROdg7hKcO9o63CUBHFD5aS8f25pHnxuRA",
+	"ooZaXCXNgbl8EGCTWJkM+4vZIm4nL4W3RLz+iKfjzyHEirfGSMpjJhQLuNvPZxcl/mWkk5okt9syG+7Y",
+	"x9XOz2cX2yM9BgR8zbVFokMQpFbU8iXBrV3D+WwCuKAT3uq09rfb2/voIxiBINkZQeXFv8ADyhojKJZJ",
+	"KGxabtMBXd+JRJo1+xpKQ6S+aQX+hiB1PIVoSpJRjhEgn9R6lrQ6rR+YtiUgRTorzG+v3Z6nbvvndvBV",
+	"0C8O2ofLn6+3T45ah6sMhIoETV2DhEI2tzrvr6KWysdjms2MoGKIpF1A8BaNOmjKbyAtjw6VEfx4BC2o",
+	"/92BIsP5x1HtChJ0BDF7jyYIdFyAFAldpDwHEwAcpmq3kNqBnDOacIGpzr+dMzFv7S9/q9asZZVz9K31",
+	"1Mjl+4OmasTivPMM8EsXnall9F+oAg42TB+xEWbLZoWc1k/MWNHf2pEs3AeIMihTn1cGBDAveSac8lLS",
+	"kPeNJtbqtEAMtlw+qm1vGPYS8RbNbjvIHXDGwILeC/Or/FwQ/cTmPA0Zgr6pQmoII/BlmqDI2iYvAQ8K",
+	"wzs2axxzlbqYgt5bL9mgaelQy2G+CKKptAdrhsjWWjkzekJ53VC8Pnfd5Xnew8JLG3mf6y7Cd2ZpGIka",
+	"EPDIcimq8YygrMY6bd8PNbv6ZvfJ0cFBe3+v3e5Vsi4gIFf8jBVlKUR1MbTQtNrCIbxav5widgmO9Bls",
+	"c8LY5JXzeNQzFdOZu+keyWVDaMvGFRSpjPd2VKU5c9sVDwDyKmnngVdhziVC5/hqm1vBOr9qFkbr9B2n",
+	"K3fTf03XaiwYYIo3NE+qAYd/Bj267rdR1sEq8voZTYJelwft3ZWEdQFk/DEKxcHe8fIXS415P60S4tUO",
+	"Q0OOTALNwiOh30WtiWwqrrQagJEinptAJaTrAIFdXXykxdVXknehaWqxLgIT1RZPqo4x7ra85TxjulMq",
+	"3sxyoU7ME1VrLyKu9hFfKNUaRt6YNdoqYoCEaHe9hsauHaif780ZzPbm76Ad6IJIPWyU2oFA5Tcve6Az",
+	"Z0wB5JlLlUTUJfM8F+SlD6U3j9Nnw1xA8lXKBrAXFpUaNgOKQRXhGt52Brb9uUMO9vYiB4wK22kZPyYn",
+	"wIduGE0BzPZSXExloYFSW6EGs4GZj4HeI2JMu8i6Lsy3C03QvNRxAXE1obEZ0pkH8Ujy2ChZesqYAMcT",
+	"YgUOZDYmiQSjYQzOzuK07J9BdcWV0AYHkks8JQkfDMxrkB9YeIgwvqfVpbCKJGIJI02iWam8M8KWE0Jy",
+	"scyunVb45UG7bYz+3cia/7v75n8OI2P7fwWmKJo9E+eKMFQPdnhZjcamzt+6nPOKHt10n4tHdn5isx9h",
+	"a+aCPgUPIy265698zuMzmczWFGmePWKDacdFTh0EeMAOvlCeF0iRGrEMmx3mHu/uHbYDvHEbfSnqd1os",
+	"z8JmIF4Xgawgec1EeRq4mYQidnDTiOhYD0ZAyPCK/lECzw5ye6vIzq6IusAVvltXhtuIlHltqecVQ2jY",
+	"rRHUrGBqFWWzSTe8K+mrS3ZkzWVvuOhSYMLM/K6mdK0gtfGjrkn6qurBT2zGkg10BHivrijsLX/zOwvs",
+	"+HGaRfvpinM0xoLM7cKOV3rpTLxVYFsc7K6gVRQdsc0Lh6uoIQ39TUFb2ltpeufMcOYH1a9g5zZTsmxv",
+	"l7fotK7oWUid3uZuVLXKXhwov1noyrH1DlT55s7TbfLlqcUqaES7AIRTrq0zBl4s0gb1iIntr5o8dPOk",
+	"1PzySsKTDZwBRqUo7DeetKr8YXMr8+PNucLcXM2mW9uem9cIt6jyeDTiNjLiDpa/9FLq76UtWvv9W33n",
+	"TGec3azPj3aC5jDNduEFQMQUPSkCR2OB4whsCA0l+8EOwQSkCDC10hm0cxZGx9eYrtfBmKYNKkCJP+Hq",
+	"UmQsZRQjthLirdaSs5YYNEYgvZBuexGxg6qifZ+NjIYTjakwQ/WZezxB3zgXQ4UGK/alAoMAbN+D9rGN",
+	"QFER4l35Bg2+Ttfau1xcCqxenJ34PtdgOaiFpgPO53fAlaPP1tIxlFe2Lgxlo9mpm42Zdnsd9b/UPnt1",
+	"/b+uwe+iu3mzYe/uNom5WY3bYQH+Sir3wYpv3g9vfzC9+6XUL+X0Uet+CK0bKXQlMVfkTTYq3NgPxNd4",
+	"BjkzEfn66wDKFnxqX39dye/loqhTnZE+A1zOG654P2UBhjYKHjkec40wCugkvBQ2RcWlolIxg9wibOHE",
+	"xDY5ZzQhUqDLy4ybUo+r6+tHADyoMXJ34nCMmEhgTKiavhSY41lOoInzTMkM4oGuKGjMlW8U6HyMFlR+",
+	"ymMG0vV5kXZ5zSbY73C/jYgRNr8nlmLAhyBqwYM55cpmuKVSDKGDuJWuHpQVBK/FvvfON1gnQBaQixG7",
+	"FDhjl2BFPaa00mZwOqUzN4CT6KTnANC6Zm0ItIHdwLCMyQl1KViTiH7BlX7uMjsXymeIdoXVaFxBXu7S",
+	"WsmmkJfteLCaLChhhC+IE1vijPAfM5jd0nC5YPWy2c8oDD4XY5q8gcAvLk2zNFW2RLuk+H3Zg2v9jfkK",
+	"dr2CZIVvdqFZZPn6fXWCqiveB7xQqLlScHpPaZaoyF/cjBEpKonUCHTdvEfonVvrzBGmu2FXVszXgISL",
+	"h83Y+ETRV9iONYOvBcj9wtir7bmB+X4O3G4R6vyjcf8YoZ0XofVFAk59cUj+Ze1luc8QnvvCgxwAPZZz",
+	"vko0WfMEPrfY7ktNTjdQ1eJcTQ78ThyBtkfEeqxlnhvQ9x94ZBSPXsD79QJaDW81/rKT+b4azS7Av+Qs",
+	"tz7AMpup4B/zxFbiQtsTKMdFIwsr2WptLEWl84IxF1Q+dsp8Am2J1KXoY1c8nniDAOwRwabbpFetO+wB",
+	"ai7EQLTEDxW2hUhnQc45VstByOQayymczxG7/BiWgH5EDwaUlWyVsNAlaGx/0D44sWUPPa9yGlsR7cxx",
+	"k32BfTN++9x4uU8PuQVNA0fgRzn2pKgkL1zIUpuP0LdXbxcSdO+4W5Ovl1qdbOLwWzybj5nLPC/gGtuK",
+	"HW1Wk4i2Mc9G+9ckHc+Cnjr3KSArhULLXq805Qg/UGSTrfwR7d+4i1qvLNL61nnR7GDRV9zzgdT87Uh7",
+	"V619jplYvwWRv5Fz+I/q7b1vPeY72/3Je1HBQ7dAman0MlE7H67ZbL7d9L3MyIBjTwGZ68jXC8YZVSMi",
+	"BVYHK56wyJfwFJWcrt2fw+McUABRH0ptIQLNFHw716I+R05FOQ0T8ObRHepSXO275iseN35GsPVCk9rw",
+	"A9MVLrWC8mCLvG2WCBQicVEvo4zIhGWx4RRWfFnHGSpG5MveDjjHev/P3ve9r8pqyP6gHT+lbbZ1mBwM",
+	"tg4GbbZ1TA/2t9r9o8HR4LC/R3d3m5UR7G7x+diG7mCWCsKqsFhZFtZebDQWbSubR1Px0VS8DxZrqxOp",
+	"dqErCKXg5XNctlKjHvBbV1e0g40iHPaLWpBFMmLk7fkLY5IxYRuGO1hVAKTiQ0EhtMcViUcsvgaESfSx",
+	"ymT2hWul7DxbZtI2M4QKnxtXxJsuBWJqKZtcrmXKMmqMUzkg++12AXRXhGrMh05fn/n2x65vQzDO2Ihg",
+	"+8cSFiZgi0LyB2D+RLY8HDvnFsAOtpaWJUF4AKxOKIeCWANkwvion1l8x+YD+m6pwe41mpLQ3iKEt10i",
+	"FHxhf3EMdkMxAceYU7YsPeXVQJAOiuiim91vjgaDfv/wuL+3325Tyo72B3tP9g7aR+2jY3r85OnTw+On",
+	"/SfHe/T44IC2n9A+fbp7xJJ+e//4+Okx3T92cgEHLCSDq4d3U1woJhoFwaYWZsk/GCTJu+yiMIjnTU2f",
+	"bO1RlXiypLPLncUNXAZJW+DL2gx7N4bv1GmXXwsyrmHihuSzUmL3upI1bN+yULL6RjKrTz54Zb7rtcAG",
+	"joiQUyIzWyPyxxS01iYPTLTfr/H0OeADQPZZDWU8kL++CYWXu655wWp4AL4XxAZ4AOd2pFVyHew4RTVy",
+	"HcR+o9Jxn+Jzb0kCvwn4AtzOh4MvWNYq6NeDL6it/H7hCzZZ+H3BF3yi9AfXgWSt/Iege83CBAh7zx/N",
+	"0MfUhkWpDZkXHU6Q+Z47c4vPf+AFGh4WGLgMfatiY9OaOaUEYT36SVGdMKYzTBx0OP6OgDGHENOtsUJY",
+	"seymMDjdmEXBcKnjlrHC0JorWl2hy27qelj75xM24IJrls4uBRYiqwgQwozp7QSnZ2KI0MpujbaO1jk0",
+	"wrZ7sbCkwcFv/iolDcT1P4SOpwPKU8wCdb3qCgupA4XzPSze7xWAaSMmcEvNz3gylwIiqz6RMzybLxTp",
+	"4VNdt/De/Jps277qt1KTXa9U+MH1bVpQrgCQsq6b0vKGSEE5cKW/kEPhn9NJx9x4aJM/d4qVTlLhZFec",
+	"3926wutXr7q+p93fdNn3U3eNH/2V664fi0Aei0BWLL3OHF+vKxplg3l5GqUVX5+g9HqeMJo3p4Ykn5UM",
+	"md9JxqVrPbkmZ5zn+MM9fTRhHiNpD1B6vZwf1ZskzEXPTdO5/SkAkrnoLmHMGdvi4bDtHFrWyvC9HySY",
+	"8arZ21fpqjAPt/W+vRW1Zg5ruS2aeoHMc/e7hT1e/EffxSLfRa0zTHCZ67/Nv9Ze4UhYypo66H0vsyFz",
+	"6c/2LQvEjGFrB39Ng1RI8HNwbcxtjF7bvoXlHOQI84+VxExkn9yUSqVtVBoaOyqS2KK+MkP4DqZcbUWz",
+	"Sk6yfbZBY5kGbVA+f+0ED225boI7ldS69qzMwuZ+YE5GrJ3YIxd7VF/uMdeSgTFVZW9LOF+0oCTNlUeE",
+	"1lQU1JwDh7MF23w4B9X/j8yAXIPDNRWozZWnZYrTI8d55DgPYDCtzXMmeQPPcV1pVak2C2vToNWO7/eE",
+	"ULUQCQHHTsxUEWYJOo7iu1x3FqPSjoDBVdFnbb9SaF1jG+UWRXHxiIphUcMGVpqQje2AwD9yYlZQb3Bj",
+	"k/G4uhR8KGTGEptGiawVYTBcXZ4NrCgXQrE6ILbK5GNm40quTWmxhVz50j0wOKmF6gXN1e6bISWnl+J3",
+	"IM3T/JgyCsEts4kZv6GaRSSVcoKxvJSL661UxjQ1x+HRQYiasJjTlNAkyWzXkbCdUOQL67givTxLe19Z",
+	"/GBA8aD6UsDCbNVzI9zW63xd6QLd/aAfmgs1uk3qkJRp81ZEEj7kRnFPJPwvVSOG2adATiqWGZRm2xcw",
+	"HAfvWKSKhxFYRweLGs/5Br9XQXP77a2rD+3oaL+pu/1Hwg2naSWHMk2LWngfJio3MlrYZg94ixxXolFv",
+	"5Ng2QyylZJZ7BwY7XO21uGqjw7Umuqlw/ogKw3q73YaVrbmODVcBnYofJJH0s9OWopLme9LQTP53mmdq",
+	"o4y/5bND0Tu9z6N5IXEDlr3nPZnu+T9okefvuWbzN6OjI6taX0df6BHdyaSmmnVtu/uF1UKufAexIhCw",
+	"y/yv4kMRkT5TPLGYFIJNsfUkVMbYVhl7B2Qk80yRLz1418AocRaC4asiC0sUqHdO0cQEqZnML0XfqD3h",
+	"MIhpMcXCHcCCimmakjHA5FJ4CqceORA8iBFPGLXu3ro2bzHZaJZyzG09aXTawnxiKghNlQTYu5Im2gBe",
+	"4fD7AiPGVRg1Fg7B6VQY5hs8q9+O+2VzBIrfmxYSZE47onxEU3hEU3hEU/hDoSlAZmZdjpdk1TKhXq5j",
+	"+uB7uL+/MuzW9pR/f2XYKKRSN8qI3sT2GiYJu+lhby0jRm9QtpXbsWPjcKEWt2UHxm1n3gBcb0Q3JJVv",
+	"V6uKVENrxR/4jX8BUlmDt1wmR/2td5iHPWbQVQxQgqmwIMGIC+kQao3ozlg6I1IEX/Zmdf3DRt1hBchu",
+	"CcjPvl0/rTkzbGoLCZqLCr7mK87mfKRSK74dSvBKrXj9C9/LjKSSJqRPUypi17NNZvGIKQ2N+dWJUVZs",
+	"r/IAg6sYx3bIvbu6+78BAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

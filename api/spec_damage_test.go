@@ -37,8 +37,9 @@ func isForm(s *sketch) bool {
 // takesBody: also where there is none in this request.
 func takesBody(s *sketch) bool { return s.method == http.MethodPost || s.method == http.MethodPut }
 
-func takesKey(s *sketch) bool {
-	return slices.ContainsFunc(s.params("header"), func(h *openapi3.Parameter) bool { return h.Name == "Idempotency-Key" })
+// takesKey tells whether an idempotency key may be given.
+func takesKey(p *place) bool {
+	return slices.ContainsFunc(p.params("header"), func(h *openapi3.Parameter) bool { return h.Name == "Idempotency-Key" })
 }
 
 // jsonWith applies to bodies that have a member whose value is of a kind.
@@ -180,7 +181,7 @@ var damages = []damage{
 	{"compressed", []int{http.StatusUnsupportedMediaType}, takesBody, lines("Content-Encoding", []string{"gzip"}, []string{"identity, br"}, []string{"identity", "deflate"})},
 
 	{"no key", bad, (*sketch).needsKey, lines("Idempotency-Key", nil)},
-	{"not a key", bad, takesKey, lines("Idempotency-Key",
+	{"not a key", bad, func(s *sketch) bool { return takesKey(s.place) }, lines("Idempotency-Key",
 		[]string{""}, []string{"  "}, []string{"a", "b"}, []string{"a", "a"}, []string{"é"}, []string{"\xff"}, []string{`"a`}, []string{`"a"b`}, []string{`""`}, []string{`"a\b"`}, []string{strings.Repeat("k", 256)},
 		[]string{strings.Repeat("k", 9000)},
 	)},

@@ -463,7 +463,7 @@ func (e WebhookEndpointListUrl) Valid() bool {
 	}
 }
 
-// CaptureParams defines model for CaptureParams.
+// CaptureParams How much of the authorised payment to take.
 type CaptureParams struct {
 	// Amount How much to take, in minor units; all that is authorised when it is left out.
 	//
@@ -486,11 +486,19 @@ type Charge struct {
 	Captured bool `json:"captured"`
 
 	// Created Unix seconds.
-	Created     int64   `json:"created"`
-	Currency    string  `json:"currency"`
-	Customer    *string `json:"customer"`
+	Created int64 `json:"created"`
+
+	// Currency An ISO 4217 code in lower case.
+	Currency string `json:"currency"`
+
+	// Customer The provider's customer who pays; null when a source does.
+	Customer *string `json:"customer"`
+
+	// Description Your text, as it was given.
 	Description *string `json:"description"`
-	Disputed    bool    `json:"disputed"`
+
+	// Disputed Whether the payer has, or had, the payment disputed with the bank.
+	Disputed bool `json:"disputed"`
 
 	// FailureCode Why it failed, for programs.
 	FailureCode *string `json:"failure_code"`
@@ -498,11 +506,15 @@ type Charge struct {
 	// FailureMessage Why it failed, for people.
 	FailureMessage *string `json:"failure_message"`
 
-	// Id Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
+	// Id Names the charge, here; later ones sort after it.
+	//
+	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
 	Id string `json:"id"`
 
 	// Livemode `false`: test money.
-	Livemode bool              `json:"livemode"`
+	Livemode bool `json:"livemode"`
+
+	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 
 	// NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
@@ -516,11 +528,15 @@ type Charge struct {
 	Paid bool `json:"paid"`
 
 	// Provider Where it is found at the payment provider.
-	Provider     ProviderReference `json:"provider"`
-	ReceiptEmail *string           `json:"receipt_email"`
+	Provider ProviderReference `json:"provider"`
+
+	// ReceiptEmail Where a receipt goes.
+	ReceiptEmail *string `json:"receipt_email"`
 
 	// Refunded Whether all of it was given back.
-	Refunded                  bool    `json:"refunded"`
+	Refunded bool `json:"refunded"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name.
 	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix"`
 
 	// Status `pending`: no outcome is known yet; `succeeded`; `failed`: declined, refused, or proven not to have been made.
@@ -530,8 +546,9 @@ type Charge struct {
 // ChargeObject defines model for Charge.Object.
 type ChargeObject string
 
-// ChargeList defines model for ChargeList.
+// ChargeList A page of charges, the newest first.
 type ChargeList struct {
+	// Data Whole charges, as `GET /v1/charges/{id}` shows them.
 	Data []Charge `json:"data"`
 
 	// HasMore Whether there are more, in the direction of the walk.
@@ -548,19 +565,27 @@ type ChargeListUrl string
 
 // ChargeOutcome The provider's assessment; null until there is one.
 type ChargeOutcome struct {
-	// NetworkStatus Example: approved_by_network
+	// NetworkStatus What the card's network answered.
+	//
+	// Example: approved_by_network
 	NetworkStatus *string `json:"network_status"`
 
 	// Reason Why, when there is a reason.
 	Reason *string `json:"reason"`
 
-	// RiskLevel Example: normal
+	// RiskLevel How risky the provider finds the payment.
+	//
+	// Example: normal
 	RiskLevel *string `json:"risk_level"`
 
-	// SellerMessage Example: Payment complete.
+	// SellerMessage The same for people, not for the payer.
+	//
+	// Example: Payment complete.
 	SellerMessage *string `json:"seller_message"`
 
-	// Type Example: authorized
+	// Type The assessment in a word: whether it was authorised, and who declined it.
+	//
+	// Example: authorized
 	Type string `json:"type"`
 }
 
@@ -615,7 +640,7 @@ type ChargeParams struct {
 // ChargeStatus `pending`: no outcome is known yet; `succeeded`; `failed`: declined, refused, or proven not to have been made.
 type ChargeStatus string
 
-// DeletedWebhookEndpoint defines model for DeletedWebhookEndpoint.
+// DeletedWebhookEndpoint What is left of a webhook endpoint that was deleted.
 type DeletedWebhookEndpoint struct {
 	// Deleted `true`.
 	Deleted bool `json:"deleted"`
@@ -628,8 +653,9 @@ type DeletedWebhookEndpoint struct {
 // DeletedWebhookEndpointObject defines model for DeletedWebhookEndpoint.Object.
 type DeletedWebhookEndpointObject string
 
-// Error defines model for Error.
+// Error Every answer that is not a success. `docs/errors.md` lists all codes.
 type Error struct {
+	// Error What is wrong, in Stripe's shape.
 	Error struct {
 		// Advice `retry_same_key`: send the same request again, with the same key; `fix_and_use_new_key`: change the request,
 		// and send it under a new key; `stop`: no retry helps.
@@ -651,8 +677,11 @@ type Error struct {
 		Param *string `json:"param,omitempty"`
 
 		// RequestId The `Request-Id` of the exchange that the error was made for.
-		RequestId string         `json:"request_id"`
-		Type      ErrorErrorType `json:"type"`
+		RequestId string `json:"request_id"`
+
+		// Type What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
+		// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
+		Type ErrorErrorType `json:"type"`
 	} `json:"error"`
 }
 
@@ -660,7 +689,8 @@ type Error struct {
 // and send it under a new key; `stop`: no retry helps.
 type ErrorErrorAdvice string
 
-// ErrorErrorType defines model for Error.Error.Type.
+// ErrorErrorType What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
+// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
 type ErrorErrorType string
 
 // Event Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when
@@ -673,7 +703,9 @@ type Event struct {
 
 	// Created In Unix seconds.
 	Created int64 `json:"created"`
-	Data    struct {
+
+	// Data What it came true of.
+	Data struct {
 		// Object The whole object as `GET` showed it when the event came true.
 		Object Event_Data_Object `json:"object"`
 	} `json:"data"`
@@ -702,8 +734,9 @@ type Event_Data_Object struct {
 // EventObject defines model for Event.Object.
 type EventObject string
 
-// EventList defines model for EventList.
+// EventList A page of events, in the order that was asked for.
 type EventList struct {
+	// Data The events, each with the bytes that are delivered.
 	Data []Event `json:"data"`
 
 	// HasMore Whether there are more already.
@@ -718,7 +751,7 @@ type EventListObject string
 // EventListUrl defines model for EventList.Url.
 type EventListUrl string
 
-// EventOrder The order of a page of events.
+// EventOrder `asc`: the oldest event first; `desc`: the newest first.
 type EventOrder string
 
 // EventResend A repeated delivery of an event.
@@ -726,7 +759,7 @@ type EventResend struct {
 	// Deliveries How many endpoints it is queued for; a disabled one takes none.
 	Deliveries int `json:"deliveries"`
 
-	// Event The event's id.
+	// Event The event that is delivered again.
 	Event  string            `json:"event"`
 	Object EventResendObject `json:"object"`
 }
@@ -734,7 +767,7 @@ type EventResend struct {
 // EventResendObject defines model for EventResend.Object.
 type EventResendObject string
 
-// EventResendParams defines model for EventResendParams.
+// EventResendParams To whom to deliver the event again.
 type EventResendParams struct {
 	// WebhookEndpoint The id of the one endpoint that gets the event; all that want it when it is left out.
 	//
@@ -756,9 +789,11 @@ type IdempotencyKey struct {
 	Created int64 `json:"created"`
 
 	// ExpiresAt From when on the key may be used anew, in Unix seconds; null while unfinished.
-	ExpiresAt *int64               `json:"expires_at"`
-	Key       string               `json:"key"`
-	Object    IdempotencyKeyObject `json:"object"`
+	ExpiresAt *int64 `json:"expires_at"`
+
+	// Key What the request named, without quotes.
+	Key    string               `json:"key"`
+	Object IdempotencyKeyObject `json:"object"`
 
 	// Operation Also in the provider's metadata.
 	Operation string `json:"operation"`
@@ -792,6 +827,7 @@ type IdempotencyKeyStatus string
 
 // NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
 type NextAction struct {
+	// RedirectToUrl Where the payer can authenticate.
 	RedirectToUrl *struct {
 		// Url Where to send the payer.
 		//
@@ -799,18 +835,22 @@ type NextAction struct {
 		Url string `json:"url"`
 	} `json:"redirect_to_url,omitempty"`
 
-	// Type Example: redirect_to_url
+	// Type What to do, named like the member that has the details.
+	//
+	// Example: redirect_to_url
 	Type string `json:"type"`
 }
 
 // ProviderReference Where it is found at the payment provider.
 type ProviderReference struct {
-	// Id Null until the provider is known to have it
+	// Id The id there; null until the provider is known to have it.
 	//
 	// Example: ch_3MmlLrLkdIwHu7ix0snN0B15
 	Id *string `json:"id"`
 
-	// Name Example: stripe
+	// Name Which payment provider it is.
+	//
+	// Example: stripe
 	Name string `json:"name"`
 }
 
@@ -823,14 +863,20 @@ type Refund struct {
 	Charge string `json:"charge"`
 
 	// Created Unix seconds.
-	Created  int64  `json:"created"`
+	Created int64 `json:"created"`
+
+	// Currency The charge's, an ISO 4217 code in lower case.
 	Currency string `json:"currency"`
 
 	// FailureReason Why it failed, for programs.
 	FailureReason *string `json:"failure_reason"`
 
-	// Id Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
-	Id       string            `json:"id"`
+	// Id Names the refund, here; later ones sort after it.
+	//
+	// Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
+	Id string `json:"id"`
+
+	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 	Object   RefundObject      `json:"object"`
 
@@ -842,20 +888,21 @@ type Refund struct {
 	// Example: requested_by_customer
 	Reason *string `json:"reason"`
 
-	// Status `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
-	// later; `failed` and `canceled`: no money was given back.
+	// Status `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
+	// still become `failed` days later; `failed` and `canceled`: no money was given back.
 	Status RefundStatus `json:"status"`
 }
 
 // RefundObject defines model for Refund.Object.
 type RefundObject string
 
-// RefundStatus `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
-// later; `failed` and `canceled`: no money was given back.
+// RefundStatus `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
+// still become `failed` days later; `failed` and `canceled`: no money was given back.
 type RefundStatus string
 
-// RefundList defines model for RefundList.
+// RefundList A page of refunds, the newest first.
 type RefundList struct {
+	// Data Whole refunds, as `GET /v1/refunds/{id}` shows them.
 	Data []Refund `json:"data"`
 
 	// HasMore Whether there are more, in the direction of the walk.
@@ -870,7 +917,7 @@ type RefundListObject string
 // RefundListUrl defines model for RefundList.Url.
 type RefundListUrl string
 
-// RefundParams defines model for RefundParams.
+// RefundParams Which charge to give money of back, and how much.
 type RefundParams struct {
 	// Amount How much to give back, in minor units; all that is left when it is left out.
 	//
@@ -887,14 +934,14 @@ type RefundParams struct {
 	// Example: {"return":"81"}
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// Reason Why; the provider learns from `fraudulent`.
+	// Reason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
 	Reason *RefundReason `json:"reason,omitempty"`
 }
 
-// RefundReason Why; the provider learns from `fraudulent`.
+// RefundReason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
 type RefundReason string
 
-// TimeRange defines model for TimeRange.
+// TimeRange Bounds on a time in Unix seconds; several hold together.
 type TimeRange struct {
 	// Gt Later than.
 	Gt *int64 `json:"gt,omitempty"`
@@ -912,7 +959,9 @@ type TimeRange struct {
 // WebhookEndpoint Where events of the account are sent.
 type WebhookEndpoint struct {
 	// Created When it was registered for the first time, in Unix seconds.
-	Created     int64   `json:"created"`
+	Created int64 `json:"created"`
+
+	// Description Your text, as it was given.
 	Description *string `json:"description"`
 
 	// DisabledAt Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it.
@@ -929,15 +978,19 @@ type WebhookEndpoint struct {
 	Object WebhookEndpointObject `json:"object"`
 
 	// Secret What deliveries are signed with.
-	Secret string                `json:"secret"`
+	Secret string `json:"secret"`
+
+	// Status `enabled`: events are sent; `disabled`: they wait until it is registered again.
 	Status WebhookEndpointStatus `json:"status"`
-	Url    string                `json:"url"`
+
+	// Url Where events are sent by POST.
+	Url string `json:"url"`
 }
 
 // WebhookEndpointObject defines model for WebhookEndpoint.Object.
 type WebhookEndpointObject string
 
-// WebhookEndpointStatus defines model for WebhookEndpoint.Status.
+// WebhookEndpointStatus `enabled`: events are sent; `disabled`: they wait until it is registered again.
 type WebhookEndpointStatus string
 
 // WebhookEndpointForm The same as a form.
@@ -954,8 +1007,9 @@ type WebhookEndpointForm struct {
 	Url string `json:"url"`
 }
 
-// WebhookEndpointList defines model for WebhookEndpointList.
+// WebhookEndpointList All webhook endpoints of the account.
 type WebhookEndpointList struct {
+	// Data The endpoints, in the order of their ids.
 	Data []WebhookEndpoint `json:"data"`
 
 	// HasMore `false`: there are never more.
@@ -998,7 +1052,7 @@ type OptionalKeyHeader = string
 // PreferHeader defines model for PreferHeader.
 type PreferHeader = string
 
-// BadRequest defines model for BadRequest.
+// BadRequest Every answer that is not a success. `docs/errors.md` lists all codes.
 type BadRequest = Error
 
 // ChargeCaptured A charge, with Stripe's names and types.
@@ -1007,64 +1061,64 @@ type ChargeCaptured = Charge
 // ChargeCreated A charge, with Stripe's names and types.
 type ChargeCreated = Charge
 
-// Declined defines model for Declined.
+// Declined Every answer that is not a success. `docs/errors.md` lists all codes.
 type Declined = Error
 
-// EndpointRefused defines model for EndpointRefused.
+// EndpointRefused Every answer that is not a success. `docs/errors.md` lists all codes.
 type EndpointRefused = Error
 
-// InternalError defines model for InternalError.
+// InternalError Every answer that is not a success. `docs/errors.md` lists all codes.
 type InternalError = Error
 
-// KeyInUse defines model for KeyInUse.
+// KeyInUse Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyInUse = Error
 
-// KeyReused defines model for KeyReused.
+// KeyReused Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyReused = Error
 
-// KeyedBadRequest defines model for KeyedBadRequest.
+// KeyedBadRequest Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedBadRequest = Error
 
-// KeyedInternalError defines model for KeyedInternalError.
+// KeyedInternalError Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedInternalError = Error
 
-// KeyedNotFound defines model for KeyedNotFound.
+// KeyedNotFound Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedNotFound = Error
 
-// KeyedTimeout defines model for KeyedTimeout.
+// KeyedTimeout Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedTimeout = Error
 
-// KeyedUnauthorized defines model for KeyedUnauthorized.
+// KeyedUnauthorized Every answer that is not a success. `docs/errors.md` lists all codes.
 type KeyedUnauthorized = Error
 
-// MethodNotAllowed defines model for MethodNotAllowed.
+// MethodNotAllowed Every answer that is not a success. `docs/errors.md` lists all codes.
 type MethodNotAllowed = Error
 
-// NotFound defines model for NotFound.
+// NotFound Every answer that is not a success. `docs/errors.md` lists all codes.
 type NotFound = Error
 
-// NotNow defines model for NotNow.
+// NotNow Every answer that is not a success. `docs/errors.md` lists all codes.
 type NotNow = Error
 
-// OutcomeUnknown defines model for OutcomeUnknown.
+// OutcomeUnknown Every answer that is not a success. `docs/errors.md` lists all codes.
 type OutcomeUnknown = Error
 
-// RateLimited defines model for RateLimited.
+// RateLimited Every answer that is not a success. `docs/errors.md` lists all codes.
 type RateLimited = Error
 
 // RefundCreated A refund, with Stripe's names and types.
 type RefundCreated = Refund
 
-// TooLarge defines model for TooLarge.
+// TooLarge Every answer that is not a success. `docs/errors.md` lists all codes.
 type TooLarge = Error
 
-// Unauthorized defines model for Unauthorized.
+// Unauthorized Every answer that is not a success. `docs/errors.md` lists all codes.
 type Unauthorized = Error
 
-// Unavailable defines model for Unavailable.
+// Unavailable Every answer that is not a success. `docs/errors.md` lists all codes.
 type Unavailable = Error
 
-// UnsupportedMediaType defines model for UnsupportedMediaType.
+// UnsupportedMediaType Every answer that is not a success. `docs/errors.md` lists all codes.
 type UnsupportedMediaType = Error
 
 // ListChargesParams defines parameters for ListCharges.

@@ -42,6 +42,8 @@ class ChargeParams(_ChargeParamsRequired, total=False):
 
 
 class CaptureParams(TypedDict, total=False):
+    """How much of the authorised payment to take."""
+
     amount: int
     """How much to take, in minor units; all that is authorised when it is left out. From 1 to 99999999."""
 
@@ -52,6 +54,8 @@ class _RefundParamsRequired(TypedDict):
 
 
 class RefundParams(_RefundParamsRequired, total=False):
+    """Which charge to give money of back, and how much."""
+
     amount: int
     """How much to give back, in minor units; all that is left when it is left out. From 1 to 99999999."""
     reason: RefundReason
@@ -60,13 +64,14 @@ class RefundParams(_RefundParamsRequired, total=False):
 
 
 RefundReason = Literal["duplicate", "fraudulent", "requested_by_customer"]
-"""Why; the provider learns from `fraudulent`."""
+"""Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns."""
 
 
 class Refund(TypedDict):
     """A refund, with Stripe's names and types."""
 
     id: str
+    """Names the refund, here; later ones sort after it."""
     object: Literal["refund"]
     amount: int
     """Minor units. From 1 to 99999999."""
@@ -75,24 +80,29 @@ class Refund(TypedDict):
     created: int
     """Unix seconds."""
     currency: str
+    """The charge's, an ISO 4217 code in lower case."""
     failure_reason: Optional[str]
     """Why it failed, for programs."""
     metadata: dict[str, str]
+    """Your own pairs of text."""
     provider: ProviderReference
     reason: Optional[str]
     """One of those of the request, or null."""
     status: Literal["pending", "requires_action", "succeeded", "failed", "canceled"]
-    """`pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days later;
-    `failed` and `canceled`: no money was given back.
+    """`pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`,
+    which may still become `failed` days later; `failed` and `canceled`: no money was given back.
     """
 
 
 class RefundList(TypedDict):
+    """A page of refunds, the newest first."""
+
     object: Literal["list"]
     url: Literal["/v1/refunds"]
     has_more: bool
     """Whether there are more, in the direction of the walk."""
     data: list[Refund]
+    """Whole refunds, as `GET /v1/refunds/{id}` shows them."""
 
 
 ChargeStatus = Literal["pending", "succeeded", "failed"]
@@ -101,6 +111,7 @@ ChargeStatus = Literal["pending", "succeeded", "failed"]
 
 class _ChargeRequired(TypedDict):
     id: str
+    """Names the charge, here; later ones sort after it."""
     object: Literal["charge"]
     amount: int
     """Minor units. From 1 to 99999999."""
@@ -113,9 +124,13 @@ class _ChargeRequired(TypedDict):
     created: int
     """Unix seconds."""
     currency: str
+    """An ISO 4217 code in lower case."""
     customer: Optional[str]
+    """The provider's customer who pays; null when a source does."""
     description: Optional[str]
+    """Your text, as it was given."""
     disputed: bool
+    """Whether the payer has, or had, the payment disputed with the bank."""
     failure_code: Optional[str]
     """Why it failed, for programs."""
     failure_message: Optional[str]
@@ -123,14 +138,17 @@ class _ChargeRequired(TypedDict):
     livemode: bool
     """`false`: test money."""
     metadata: dict[str, str]
+    """Your own pairs of text."""
     outcome: Optional[ChargeOutcome]
     paid: bool
     """Whether the payment succeeded, or was authorised."""
     provider: ProviderReference
     receipt_email: Optional[str]
+    """Where a receipt goes."""
     refunded: bool
     """Whether all of it was given back."""
     statement_descriptor_suffix: Optional[str]
+    """What the card's statement shows after the operator's name."""
     status: ChargeStatus
 
 
@@ -141,12 +159,15 @@ class Charge(_ChargeRequired, total=False):
 
 
 class NextActionRedirectToUrl(TypedDict):
+    """Where the payer can authenticate."""
+
     url: str
     """Where to send the payer."""
 
 
 class _NextActionRequired(TypedDict):
     type: str
+    """What to do, named like the member that has the details."""
 
 
 class NextAction(_NextActionRequired, total=False):
@@ -155,33 +176,42 @@ class NextAction(_NextActionRequired, total=False):
     """
 
     redirect_to_url: NextActionRedirectToUrl
+    """Where the payer can authenticate."""
 
 
 class ChargeOutcome(TypedDict):
     """The provider's assessment; null until there is one."""
 
     network_status: Optional[str]
+    """What the card's network answered."""
     reason: Optional[str]
     """Why, when there is a reason."""
     risk_level: Optional[str]
+    """How risky the provider finds the payment."""
     seller_message: Optional[str]
+    """The same for people, not for the payer."""
     type: str
+    """The assessment in a word: whether it was authorised, and who declined it."""
 
 
 class ProviderReference(TypedDict):
     """Where it is found at the payment provider."""
 
     name: str
+    """Which payment provider it is."""
     id: Optional[str]
-    """Null until the provider is known to have it"""
+    """The id there; null until the provider is known to have it."""
 
 
 class ChargeList(TypedDict):
+    """A page of charges, the newest first."""
+
     object: Literal["list"]
     url: Literal["/v1/charges"]
     has_more: bool
     """Whether there are more, in the direction of the walk."""
     data: list[Charge]
+    """Whole charges, as `GET /v1/charges/{id}` shows them."""
 
 
 EventType = Literal["charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.refunded", "charge.updated", "charge.dispute.created", "charge.dispute.closed", "refund.created", "refund.updated", "refund.failed"]
@@ -189,6 +219,8 @@ EventType = Literal["charge.pending", "charge.succeeded", "charge.failed", "char
 
 
 class EventData(TypedDict):
+    """What it came true of."""
+
     object: Union[Charge, Refund]
     """The whole object as `GET` showed it when the event came true."""
 
@@ -206,6 +238,7 @@ class Event(TypedDict):
     created: int
     """In Unix seconds."""
     data: EventData
+    """What it came true of."""
     livemode: bool
     """`false`: test money."""
     sequence: int
@@ -214,18 +247,23 @@ class Event(TypedDict):
 
 
 EventOrder = Literal["asc", "desc"]
-"""The order of a page of events."""
+"""`asc`: the oldest event first; `desc`: the newest first."""
 
 
 class EventList(TypedDict):
+    """A page of events, in the order that was asked for."""
+
     object: Literal["list"]
     url: Literal["/v1/events"]
     has_more: bool
     """Whether there are more already."""
     data: list[Event]
+    """The events, each with the bytes that are delivered."""
 
 
 class EventResendParams(TypedDict, total=False):
+    """To whom to deliver the event again."""
+
     webhook_endpoint: str
     """The id of the one endpoint that gets the event; all that want it when it is left out. From 1 to 255 characters."""
 
@@ -235,7 +273,7 @@ class EventResend(TypedDict):
 
     object: Literal["event_resend"]
     event: str
-    """The event's id."""
+    """The event that is delivered again."""
     deliveries: int
     """How many endpoints it is queued for; a disabled one takes none. At least 0."""
 
@@ -265,6 +303,7 @@ class WebhookEndpoint(TypedDict):
     created: int
     """When it was registered for the first time, in Unix seconds."""
     description: Optional[str]
+    """Your text, as it was given."""
     disabled_at: Optional[int]
     """Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it."""
     disabled_reason: Optional[str]
@@ -274,18 +313,25 @@ class WebhookEndpoint(TypedDict):
     secret: str
     """What deliveries are signed with."""
     status: Literal["enabled", "disabled"]
+    """`enabled`: events are sent; `disabled`: they wait until it is registered again."""
     url: str
+    """Where events are sent by POST."""
 
 
 class WebhookEndpointList(TypedDict):
+    """All webhook endpoints of the account."""
+
     object: Literal["list"]
     url: Literal["/v1/webhook_endpoints"]
     has_more: bool
     """`false`: there are never more."""
     data: list[WebhookEndpoint]
+    """The endpoints, in the order of their ids."""
 
 
 class DeletedWebhookEndpoint(TypedDict):
+    """What is left of a webhook endpoint that was deleted."""
+
     id: str
     """The name that you gave it."""
     object: Literal["webhook_endpoint"]
@@ -294,6 +340,8 @@ class DeletedWebhookEndpoint(TypedDict):
 
 
 class TimeRange(TypedDict, total=False):
+    """Bounds on a time in Unix seconds; several hold together."""
+
     gt: int
     """Later than."""
     gte: int
@@ -309,7 +357,7 @@ class IdempotencyKey(TypedDict):
 
     object: Literal["idempotency_key"]
     key: str
-    """From 1 to 255 characters."""
+    """What the request named, without quotes. From 1 to 255 characters."""
     status: Literal["in_progress", "completed", "failed"]
     """`in_progress`: no outcome is known yet; `completed`: the answer is stored and replayed; `failed`: proven that nothing
     moved, and the same request under the same key runs anew.

@@ -50,6 +50,9 @@ export type ChargeParams = {
     receipt_email?: string;
 };
 
+/**
+ * How much of the authorised payment to take.
+ */
 export type CaptureParams = {
     /**
      * How much to take, in minor units; all that is authorised when it is left out.
@@ -57,6 +60,9 @@ export type CaptureParams = {
     amount?: number;
 };
 
+/**
+ * Which charge to give money of back, and how much.
+ */
 export type RefundParams = {
     /**
      * The charge to give money of back.
@@ -76,7 +82,7 @@ export type RefundParams = {
 };
 
 /**
- * Why; the provider learns from `fraudulent`.
+ * Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
  */
 export type RefundReason = 'duplicate' | 'fraudulent' | 'requested_by_customer';
 
@@ -84,6 +90,9 @@ export type RefundReason = 'duplicate' | 'fraudulent' | 'requested_by_customer';
  * A refund, with Stripe's names and types.
  */
 export type Refund = {
+    /**
+     * Names the refund, here; later ones sort after it.
+     */
     id: string;
     object: 'refund';
     /**
@@ -98,11 +107,17 @@ export type Refund = {
      * Unix seconds.
      */
     created: number;
+    /**
+     * The charge's, an ISO 4217 code in lower case.
+     */
     currency: string;
     /**
      * Why it failed, for programs.
      */
     failure_reason: string | null;
+    /**
+     * Your own pairs of text.
+     */
     metadata: {
         [key: string]: string;
     };
@@ -112,13 +127,16 @@ export type Refund = {
      */
     reason: string | null;
     /**
-     * `pending`: no outcome is known yet, or the provider is at it; `succeeded`, which may still become `failed` days
-     * later; `failed` and `canceled`: no money was given back.
+     * `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
+     * still become `failed` days later; `failed` and `canceled`: no money was given back.
      *
      */
     status: 'pending' | 'requires_action' | 'succeeded' | 'failed' | 'canceled';
 };
 
+/**
+ * A page of refunds, the newest first.
+ */
 export type RefundList = {
     object: 'list';
     url: '/v1/refunds';
@@ -126,6 +144,9 @@ export type RefundList = {
      * Whether there are more, in the direction of the walk.
      */
     has_more: boolean;
+    /**
+     * Whole refunds, as `GET /v1/refunds/{id}` shows them.
+     */
     data: Array<Refund>;
 };
 
@@ -133,14 +154,26 @@ export type RefundList = {
  * An event of Stripe. Only these members are read, to know where it belongs.
  */
 export type StripeEvent = {
+    /**
+     * An event is stored once by it.
+     */
     id: string;
     object: 'event';
+    /**
+     * What happened; types that mean nothing here are stored only.
+     */
     type: string;
     /**
      * `true`: real money; anything else: test money.
      */
     livemode?: boolean | null;
+    /**
+     * What the event is about.
+     */
     data?: {
+        /**
+         * The provider's object, of which nothing but its id is believed.
+         */
         object?: {
             /**
              * The object that it speaks of.
@@ -150,6 +183,9 @@ export type StripeEvent = {
     } | null;
 };
 
+/**
+ * That the event was taken.
+ */
 export type Received = {
     received: true;
 };
@@ -163,6 +199,9 @@ export type ChargeStatus = 'pending' | 'succeeded' | 'failed';
  * A charge, with Stripe's names and types.
  */
 export type Charge = {
+    /**
+     * Names the charge, here; later ones sort after it.
+     */
     id: string;
     object: 'charge';
     /**
@@ -185,9 +224,21 @@ export type Charge = {
      * Unix seconds.
      */
     created: number;
+    /**
+     * An ISO 4217 code in lower case.
+     */
     currency: string;
+    /**
+     * The provider's customer who pays; null when a source does.
+     */
     customer: string | null;
+    /**
+     * Your text, as it was given.
+     */
     description: string | null;
+    /**
+     * Whether the payer has, or had, the payment disputed with the bank.
+     */
     disputed: boolean;
     /**
      * Why it failed, for programs.
@@ -201,6 +252,9 @@ export type Charge = {
      * `false`: test money.
      */
     livemode: boolean;
+    /**
+     * Your own pairs of text.
+     */
     metadata: {
         [key: string]: string;
     };
@@ -211,11 +265,17 @@ export type Charge = {
      */
     paid: boolean;
     provider: ProviderReference;
+    /**
+     * Where a receipt goes.
+     */
     receipt_email: string | null;
     /**
      * Whether all of it was given back.
      */
     refunded: boolean;
+    /**
+     * What the card's statement shows after the operator's name.
+     */
     statement_descriptor_suffix: string | null;
     status: ChargeStatus;
 };
@@ -224,7 +284,13 @@ export type Charge = {
  * What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
  */
 export type NextAction = {
+    /**
+     * What to do, named like the member that has the details.
+     */
     type: string;
+    /**
+     * Where the payer can authenticate.
+     */
     redirect_to_url?: {
         /**
          * Where to send the payer.
@@ -237,13 +303,25 @@ export type NextAction = {
  * The provider's assessment; null until there is one.
  */
 export type ChargeOutcome = {
+    /**
+     * What the card's network answered.
+     */
     network_status: string | null;
     /**
      * Why, when there is a reason.
      */
     reason: string | null;
+    /**
+     * How risky the provider finds the payment.
+     */
     risk_level: string | null;
+    /**
+     * The same for people, not for the payer.
+     */
     seller_message: string | null;
+    /**
+     * The assessment in a word: whether it was authorised, and who declined it.
+     */
     type: string;
 } | null;
 
@@ -251,13 +329,19 @@ export type ChargeOutcome = {
  * Where it is found at the payment provider.
  */
 export type ProviderReference = {
+    /**
+     * Which payment provider it is.
+     */
     name: string;
     /**
-     * Null until the provider is known to have it
+     * The id there; null until the provider is known to have it.
      */
     id: string | null;
 };
 
+/**
+ * A page of charges, the newest first.
+ */
 export type ChargeList = {
     object: 'list';
     url: '/v1/charges';
@@ -265,6 +349,9 @@ export type ChargeList = {
      * Whether there are more, in the direction of the walk.
      */
     has_more: boolean;
+    /**
+     * Whole charges, as `GET /v1/charges/{id}` shows them.
+     */
     data: Array<Charge>;
 };
 
@@ -292,6 +379,9 @@ export type Event = {
      * In Unix seconds.
      */
     created: number;
+    /**
+     * What it came true of.
+     */
     data: {
         /**
          * The whole object as `GET` showed it when the event came true.
@@ -310,10 +400,13 @@ export type Event = {
 };
 
 /**
- * The order of a page of events.
+ * `asc`: the oldest event first; `desc`: the newest first.
  */
 export type EventOrder = 'asc' | 'desc';
 
+/**
+ * A page of events, in the order that was asked for.
+ */
 export type EventList = {
     object: 'list';
     url: '/v1/events';
@@ -321,9 +414,15 @@ export type EventList = {
      * Whether there are more already.
      */
     has_more: boolean;
+    /**
+     * The events, each with the bytes that are delivered.
+     */
     data: Array<Event>;
 };
 
+/**
+ * To whom to deliver the event again.
+ */
 export type EventResendParams = {
     /**
      * The id of the one endpoint that gets the event; all that want it when it is left out.
@@ -337,7 +436,7 @@ export type EventResendParams = {
 export type EventResend = {
     object: 'event_resend';
     /**
-     * The event's id.
+     * The event that is delivered again.
      */
     event: string;
     /**
@@ -397,6 +496,9 @@ export type WebhookEndpoint = {
      * When it was registered for the first time, in Unix seconds.
      */
     created: number;
+    /**
+     * Your text, as it was given.
+     */
     description: string | null;
     /**
      * Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it.
@@ -414,10 +516,19 @@ export type WebhookEndpoint = {
      * What deliveries are signed with.
      */
     secret: string;
+    /**
+     * `enabled`: events are sent; `disabled`: they wait until it is registered again.
+     */
     status: 'enabled' | 'disabled';
+    /**
+     * Where events are sent by POST.
+     */
     url: string;
 };
 
+/**
+ * All webhook endpoints of the account.
+ */
 export type WebhookEndpointList = {
     object: 'list';
     url: '/v1/webhook_endpoints';
@@ -425,9 +536,15 @@ export type WebhookEndpointList = {
      * `false`: there are never more.
      */
     has_more: boolean;
+    /**
+     * The endpoints, in the order of their ids.
+     */
     data: Array<WebhookEndpoint>;
 };
 
+/**
+ * What is left of a webhook endpoint that was deleted.
+ */
 export type DeletedWebhookEndpoint = {
     /**
      * The name that you gave it.
@@ -440,6 +557,9 @@ export type DeletedWebhookEndpoint = {
     deleted: boolean;
 };
 
+/**
+ * Bounds on a time in Unix seconds; several hold together.
+ */
 export type TimeRange = {
     /**
      * Later than.
@@ -464,6 +584,9 @@ export type TimeRange = {
  */
 export type IdempotencyKey = {
     object: 'idempotency_key';
+    /**
+     * What the request named, without quotes.
+     */
     key: string;
     /**
      * `in_progress`: no outcome is known yet; `completed`: the answer is stored and replayed; `failed`: proven that
@@ -509,8 +632,19 @@ export type IdempotencyKey = {
     expires_at: number | null;
 };
 
+/**
+ * Every answer that is not a success. `docs/errors.md` lists all codes.
+ */
 export type Error = {
+    /**
+     * What is wrong, in Stripe's shape.
+     */
     error: {
+        /**
+         * What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
+         * key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
+         *
+         */
         type: 'api_error' | 'authentication_error' | 'card_error' | 'idempotency_error' | 'invalid_request_error' | 'rate_limit_error';
         /**
          * For programs; `docs/errors.md` lists them.
@@ -545,6 +679,9 @@ export type Error = {
     };
 };
 
+/**
+ * That the process, or the whole service, is well.
+ */
 export type Health = {
     status: 'ok';
 };

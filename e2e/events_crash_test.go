@@ -211,7 +211,7 @@ func TestRelayIsFrozen(t *testing.T) {
 	}
 	c.Charge("another", twenty)
 	eventually(t, "what it does not hold is delivered", func() bool { return len(s.takenOf("")) == charges+1 }) // refund.created of each, and the other charge
-	execSQL(t, w.dbURL, `UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = clock_timestamp() WHERE leased_until IS NOT NULL AND state = 'pending'`)
+	execSQL(t, w.dbURL, readCommitted, `UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = clock_timestamp() WHERE leased_until IS NOT NULL AND state = 'pending'`)
 	eventually(t, "the other relay takes over", func() bool { return len(arrived) == 2*charges })
 	close(gates[0])
 	frozen.signal(syscall.SIGCONT)

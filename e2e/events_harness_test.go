@@ -298,6 +298,9 @@ func (w *world) consumer(dbURL string, env []string, args ...string) *proc {
 	return p
 }
 
+// readCommitted is for what a test itself does where everybody else's transactions are serializable (TEST_ISOLATION): it is not what may lose.
+const readCommitted = "SET default_transaction_isolation = 'read committed'"
+
 // connect opens a connection to the database that is closed when the test ends.
 func (w *world) connect() *pgx.Conn {
 	w.t.Helper()
@@ -306,6 +309,9 @@ func (w *world) connect() *pgx.Conn {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(w.t.Context(), readCommitted); err != nil {
+		w.t.Fatal(err)
+	}
 	return conn
 }
 

@@ -31,6 +31,7 @@ func TestRelayWithoutNetwork(t *testing.T) {
 type noNetwork struct{}
 
 func (noNetwork) Send(context.Context, outbox.Message) (outbox.Answer, error) {
+	time.Sleep(100 * time.Millisecond) // so long it waits for an answer
 	return outbox.Answer{}, errors.New("no answer in time")
 }
 

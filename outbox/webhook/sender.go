@@ -91,9 +91,12 @@ func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, err
 		return outbox.Answer{}, plain(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	// The status is the answer. A body that does not end, or not in time, changes nothing about it.
-	body, _ := io.ReadAll(io.LimitReader(response.Body, bodyKept))
-	return outbox.Answer{Status: response.StatusCode, Body: body, RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now())}, nil
+	answer := outbox.Answer{Status: response.StatusCode, RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now())}
+	if answer.Status != http.StatusSwitchingProtocols { // that one hands the bare connection over, on which no limit of time ends a read
+		// The status is the answer. A body that does not end, or not in time, changes nothing about it.
+		answer.Body, _ = io.ReadAll(io.LimitReader(response.Body, bodyKept))
+	}
+	return answer, nil
 }
 
 // CloseIdle closes the connections that nobody uses.

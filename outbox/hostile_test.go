@@ -1,0 +1,50 @@
+package outbox_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"paidonce/outbox"
+	"paidonce/outbox/webhook"
+)
+
+// TestSwitchesProtocols: who answers 101 and keeps the connection open has answered, and keeps no relay: read from, that connection would outlast every limit, and a few
+// hundred of them would be all that a relay has under way.
+func TestSwitchesProtocols(t *testing.T) {
+	w, r := newWorld(t), newReceiver(t)
+	w.put("hook", r.URL)
+	id := w.add(w.pool, "charge.succeeded", "ch_1")
+	left := make(chan struct{})
+	r.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) {
+		conn, _, err := http.NewResponseController(rw).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until the other side closes it
+		close(left)
+	}
+	relay := w.relay(func(c *outbox.RelayConfig) {
+		c.Sender, c.Pause = webhook.New(webhook.Config{Guard: webhook.Guard{AllowPrivate: true}, Timeout: 500 * time.Millisecond}), time.Hour
+	})
+	done := make(chan error, 1)
+	go func() { done <- relay.Once(context.Background()) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second): // for ever, that is
+		t.Fatal("the attempt does not end")
+	}
+	<-left
+	list, err := w.store.Deliveries(t.Context(), id)
+	if err != nil || len(list) != 1 || list[0].State != "pending" || list[0].LastStatus != http.StatusSwitchingProtocols {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -96,14 +96,14 @@ func TestKilledOnBothSides(t *testing.T) {
 	var kills atomic.Int64
 	over := make(chan struct{})
 	var killing, trading sync.WaitGroup
-	mortal := func(n uint64, start func() *proc) {
+	mortal := func(n uint64, most int, start func() *proc) { // lives so many milliseconds at most, once it is at work
 		p, dice := start(), dice(n)
 		killing.Go(func() {
 			for {
 				select {
 				case <-over:
 					return
-				case <-time.After(time.Duration(50+dice.IntN(250)) * time.Millisecond):
+				case <-time.After(time.Duration(50+dice.IntN(most)) * time.Millisecond):
 				}
 				p.kill()
 				kills.Add(1)
@@ -111,14 +111,14 @@ func TestKilledOnBothSides(t *testing.T) {
 			}
 		})
 	}
-	mortal(1, func() *proc { return w.relay() })
-	mortal(2, func() *proc { return w.relay() })
-	mortal(3, func() *proc {
+	mortal(1, 300, func() *proc { return w.relay() })
+	mortal(2, 600, func() *proc { return w.relay() })
+	mortal(3, 300, func() *proc {
 		p := w.consumer(sent, env)
 		f.to.Store(&p.url)
 		return p
 	})
-	mortal(4, func() *proc {
+	mortal(4, 300, func() *proc {
 		p := w.consumer(read, env, "-pull")
 		p.await("reading events")
 		return p

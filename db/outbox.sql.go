@@ -511,6 +511,16 @@ func (q *Queries) EndpointWake(ctx context.Context, db DBTX, endpoint int64) (in
 	return result.RowsAffected(), nil
 }
 
+const endpointsLock = `-- name: EndpointsLock :exec
+SELECT a.id FROM accounts a WHERE a.id = $1 FOR NO KEY UPDATE
+`
+
+// Whoever registers endpoints of an account waits for others who do, so that each counts what the one before made. Charges refer to the row and do not wait.
+func (q *Queries) EndpointsLock(ctx context.Context, db DBTX, accountID string) error {
+	_, err := db.Exec(ctx, endpointsLock, accountID)
+	return err
+}
+
 const eventDeliveries = `-- name: EventDeliveries :many
 SELECT d.endpoint, d.event_id, d.position, d.object_id, d.state, d.claims, d.attempts, d.next_run_at, d.leased_until, d.first_attempt_at, d.last_attempt_at, d.last_status, d.last_body, d.last_error, d.created_at, d.finished_at, e.id AS endpoint_id, e.url, e.disabled_at FROM deliveries d JOIN webhook_endpoints e ON e.number = d.endpoint
 WHERE d.event_id = $1 ORDER BY e.id

@@ -70,6 +70,9 @@ func (s *Store) PutEndpoint(ctx context.Context, accountID, id string, p Endpoin
 		return Endpoint{}, false, err
 	}
 	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
+		if err := s.queries.EndpointsLock(ctx, tx, accountID); err != nil {
+			return err
+		}
 		was, err := s.queries.EndpointLock(ctx, tx, db.EndpointLockParams{AccountID: accountID, ID: id})
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):

@@ -120,3 +120,36 @@ func TestDeleteWhileNumbering(t *testing.T) {
 		t.Errorf("%d secrets of nobody", n)
 	}
 }
+
+// TestEndpointsAtOnce: many who register at the same moment do not get past what an account can have.
+func TestEndpointsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`INSERT INTO accounts (id, name) VALUES ($1, 'shop')`, account)
+	const most, room, callers = 50, 2, 20
+	for i := range most - room {
+		w.put(fmt.Sprintf("old-%d", i), "https://receiver.test/")
+	}
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	made, refused := 0, 0
+	for i := range callers {
+		group.Go(func() {
+			_, created, err := w.store.PutEndpoint(t.Context(), account, fmt.Sprintf("new-%d", i), outbox.EndpointParams{URL: "https://receiver.test/", EnabledEvents: []string{"*"}})
+			mu.Lock()
+			defer mu.Unlock()
+			var invalid *outbox.ParamError
+			switch {
+			case created && err == nil:
+				made++
+			case errors.As(err, &invalid) && invalid.Code == "too_many_endpoints":
+				refused++
+			default:
+				t.Error(created, err)
+			}
+		})
+	}
+	group.Wait()
+	if made != room || refused != callers-room {
+		t.Errorf("%d were registered and %d refused, where %d had room", made, refused, room)
+	}
+}

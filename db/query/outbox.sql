@@ -97,6 +97,10 @@ ON CONFLICT (account_id, id) DO UPDATE SET
     failing_since = CASE WHEN e.disabled_at IS NULL AND e.url = excluded.url THEN e.failing_since END
 RETURNING sqlc.embed(e), (xmax = 0)::boolean AS fresh;
 
+-- name: EndpointsLock :exec
+-- Whoever registers endpoints of an account waits for others who do, so that each counts what the one before made. Charges refer to the row and do not wait.
+SELECT a.id FROM accounts a WHERE a.id = @account_id FOR NO KEY UPDATE;
+
 -- name: EndpointCount :one
 SELECT count(*) FROM webhook_endpoints WHERE account_id = @account_id;
 

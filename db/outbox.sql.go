@@ -214,17 +214,17 @@ WITH x AS (
         unnest($6::bigint[]), unnest($7::smallint[]), unnest($8::bytea[]), unnest($9::text[])
     ) AS x (endpoint, event_id, claim, delivered, gone, pause_ms, status, body, error)
 ), held AS MATERIALIZED (
-    SELECT x.endpoint, x.event_id, x.claim, x.delivered, x.gone, x.pause_ms, x.status, x.body, x.error, (NOT x.delivered AND d.attempts >= $10::integer AND d.first_attempt_at < clock_timestamp() - $11::interval) AS over
+    SELECT x.endpoint, x.event_id, x.claim, x.delivered, x.gone, x.pause_ms, x.status, x.body, x.error, (NOT x.delivered AND d.attempts >= $10::integer AND d.first_attempt_at < clock_timestamp() - $11::interval) AS over, d.last_attempt_at AS begun_at
     FROM x JOIN deliveries d ON d.endpoint = x.endpoint AND d.event_id = x.event_id AND d.claims = x.claim AND d.next_run_at IS NOT NULL
     ORDER BY x.endpoint, x.event_id
     FOR UPDATE OF d
 ), worked AS (
-    SELECT held.endpoint, bool_or(held.delivered) AS delivered, bool_or(held.gone) AS gone, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
+    SELECT held.endpoint, bool_or(held.delivered) AS delivered, max(held.begun_at) FILTER (WHERE held.gone) AS gone_at, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
 ), ends AS (
-    SELECT e.number, w.gone, w.delivered,
-        (e.disabled_at IS NULL AND (w.gone OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - $12::interval))) IS TRUE AS disable
+    SELECT e.number, w.gone_at IS NOT NULL AS gone, w.delivered,
+        (e.disabled_at IS NULL AND (w.gone_at >= e.updated_at OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - $12::interval))) IS TRUE AS disable
     FROM worked w JOIN webhook_endpoints e ON e.number = w.endpoint
-    WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone OR w.over
+    WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone_at IS NOT NULL OR w.over
     ORDER BY e.number
     FOR UPDATE OF e
 ), told AS (
@@ -274,7 +274,8 @@ type DeliverySettleRow struct {
 }
 
 // What came of some tries, of those whose lease is still held. pause 0: delivered. A try that used up its patience disables the endpoint if that has
-// failed all along, and is given up on if it has not. disabled: this very try did it.
+// failed all along, and is given up on if it has not. disabled: this very try did it. A 410 to a try that began before the endpoint was registered again disables
+// nothing: it speaks of what was.
 func (q *Queries) DeliverySettle(ctx context.Context, db DBTX, arg DeliverySettleParams) ([]DeliverySettleRow, error) {
 	rows, err := db.Query(ctx, deliverySettle,
 		arg.Endpoints,

@@ -48,3 +48,20 @@ func TestSwitchesProtocols(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// TestGoneBefore: what was under way when an endpoint was registered again, elsewhere or anew, and is answered 410 only then, does not disable it.
+func TestGoneBefore(t *testing.T) {
+	w, old, moved := newWorld(t), newReceiver(t), newReceiver(t)
+	w.put("hook", old.URL)
+	w.add(w.pool, "charge.succeeded", "ch_1")
+	old.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) {
+		w.put("hook", moved.URL)
+		rw.WriteHeader(http.StatusGone)
+	}
+	w.run(w.relay())
+	eventually(t, 20*time.Second, "the event is delivered", func() bool { return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 1 })
+	e, err := w.store.GetEndpoint(t.Context(), account, "hook")
+	if err != nil || e.DisabledAt != nil || e.URL != moved.URL || moved.distinct() != 1 {
+		t.Errorf("%+v, %v, %d events", e, err, moved.distinct())
+	}
+}

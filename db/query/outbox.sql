@@ -192,24 +192,25 @@ RETURNING d.endpoint, d.event_id, d.claims, d.attempts, o.type, o.payload;
 
 -- name: DeliverySettle :many
 -- What came of some tries, of those whose lease is still held. pause 0: delivered. A try that used up its patience disables the endpoint if that has
--- failed all along, and is given up on if it has not. disabled: this very try did it.
+-- failed all along, and is given up on if it has not. disabled: this very try did it. A 410 to a try that began before the endpoint was registered again disables
+-- nothing: it speaks of what was.
 WITH x AS (
     SELECT * FROM ROWS FROM (
         unnest(@endpoints::bigint[]), unnest(@event_ids::text[]), unnest(@claims::bigint[]), unnest(@delivered::boolean[]), unnest(@gone::boolean[]),
         unnest(@pause_ms::bigint[]), unnest(@statuses::smallint[]), unnest(@bodies::bytea[]), unnest(@errors::text[])
     ) AS x (endpoint, event_id, claim, delivered, gone, pause_ms, status, body, error)
 ), held AS MATERIALIZED (
-    SELECT x.*, (NOT x.delivered AND d.attempts >= @attempts_min::integer AND d.first_attempt_at < clock_timestamp() - @patience::interval) AS over
+    SELECT x.*, (NOT x.delivered AND d.attempts >= @attempts_min::integer AND d.first_attempt_at < clock_timestamp() - @patience::interval) AS over, d.last_attempt_at AS begun_at
     FROM x JOIN deliveries d ON d.endpoint = x.endpoint AND d.event_id = x.event_id AND d.claims = x.claim AND d.next_run_at IS NOT NULL
     ORDER BY x.endpoint, x.event_id
     FOR UPDATE OF d
 ), worked AS (
-    SELECT held.endpoint, bool_or(held.delivered) AS delivered, bool_or(held.gone) AS gone, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
+    SELECT held.endpoint, bool_or(held.delivered) AS delivered, max(held.begun_at) FILTER (WHERE held.gone) AS gone_at, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
 ), ends AS (
-    SELECT e.number, w.gone, w.delivered,
-        (e.disabled_at IS NULL AND (w.gone OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - @half_patience::interval))) IS TRUE AS disable
+    SELECT e.number, w.gone_at IS NOT NULL AS gone, w.delivered,
+        (e.disabled_at IS NULL AND (w.gone_at >= e.updated_at OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - @half_patience::interval))) IS TRUE AS disable
     FROM worked w JOIN webhook_endpoints e ON e.number = w.endpoint
-    WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone OR w.over
+    WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone_at IS NOT NULL OR w.over
     ORDER BY e.number
     FOR UPDATE OF e
 ), told AS (

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -76,6 +77,15 @@ func with(suffix string) func(string) string { return func(s string) string { re
 
 func after(prefix string) func(string) string { return func(s string) string { return prefix + s } }
 
+// line is a header with one line, for lines.
+func line(values ...string) (list [][]string) {
+	for _, v := range values {
+		list = append(list, []string{v})
+	}
+	return list
+}
+
+// lines gives a header other lines; nil: none.
 func lines(header string, values ...[]string) func(*rapid.T, *fuzzRun, *sketch) {
 	return func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		if v := pick(t, header, values); v == nil {
@@ -87,13 +97,21 @@ func lines(header string, values ...[]string) func(*rapid.T, *fuzzRun, *sketch) 
 }
 
 // oddNames are names of parameters that no operation has, or that are nearly those that one has.
-var oddNames = []string{"", "nope", "Amount", "amount ", "amounts", "metadata[", "metadata[a][b]", "Limit", "url\x00", "__proto__", "a.b", "expand[]", "id", "key", "order", "é"}
+var oddNames = []string{
+	"", "nope", "Amount", "amount ", "amounts", "metadata[", "metadata[a][b]", "Limit", "url\x00", "__proto__", "a.b", "expand[]", "id", "key", "order", "é",
+}
 
 // oddValues are values of every type.
-var oddValues = []any{
-	nil, true, false, "", "x", "1", " ", "tok_visa", json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("99999999"), json.Number("100000000"), json.Number("9223372036854775808"),
-	json.Number("1e400"), json.Number(strings.Repeat("9", 400)), []any{}, []any{"*"}, []any{nil}, []any{[]any{}}, object{}, object{{"a", "b"}}, object{{"a", nil}}, object{{"a", json.Number("1")}},
-	object{{"a", object{}}}, object{{"", "x"}}, nested(200), strings.Repeat("x", 2001), strings.Repeat("é", 501), "4242424242424242",
+var oddValues = slices.Concat([]any{
+	nil, true, false, "", "x", "1", " ", "tok_visa", "4242424242424242", strings.Repeat("x", 2001), strings.Repeat("é", 501), []any{}, []any{"*"}, []any{nil}, []any{[]any{}},
+	object{}, object{{"a", "b"}}, object{{"a", nil}}, object{{"a", json.Number("1")}}, object{{"a", object{}}}, object{{"", "x"}}, nested(200),
+}, numbers("0", "-1", "1.5", "99999999", "100000000", "9223372036854775808", "1e400", strings.Repeat("9", 400)))
+
+func numbers(spellings ...string) (list []any) {
+	for _, n := range spellings {
+		list = append(list, json.Number(n))
+	}
+	return list
 }
 
 func nested(depth int) any {
@@ -110,29 +128,15 @@ var bad = []int{http.StatusBadRequest}
 var damages = []damage{
 	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) { // another value, one that the schema has perhaps
 		o, _ := s.body.(object)
-		names := slices.Sorted(func(yield func(string) bool) {
-			for n := range s.bodySchema(s.medium).Properties {
-				if !yield(n) {
-					return
-				}
-			}
-		})
+		names := propertiesOf(s.bodySchema(s.medium))
 		if len(names) > 0 {
 			s.body = o.set(pick(t, "member", names), pick(t, "value", oddValues))
-		}
-	}},
-	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) { // just outside of the bounds
-		names := slices.Concat(s.membersOf("string"), s.membersOf("integer"))
-		if len(names) > 0 {
-			name := pick(t, "member", names)
-			s.body = s.body.(object).set(name, beyond(t, s.bodySchema(s.medium).Properties[name].Value))
 		}
 	}},
 	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		o, _ := s.body.(object)
 		s.body = o.set(pick(t, "name", oddNames), "x")
 	}},
-	{"", nil, jsonWith("object"), replace("object", object{{strings.Repeat("k", 30), json.Number("1")}}, object{{"a", nil}}, object{{"a", []any{"b"}}}, object{{"a", strings.Repeat("v", 501)}})},
 	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		if o, _ := s.body.(object); len(o) > 0 {
 			s.body = o.without(pick(t, "missing", o).name)
@@ -144,12 +148,14 @@ var damages = []damage{
 		at := uniform(t, "cut at", 1000)
 		s.spoilBody = func(body string) string { return body[:1+at%(len(body)-1)] }
 	}},
-	{"not one document", bad, isJSON, spoilBody(with("x"), with("{}"), with("\x00"), with(","), with("]"), after("\ufeff"), after("x"), after("["), after("//\n"), after(","))},
+	{"not one document", bad, isJSON, spoilBody(
+		with("x"), with("{}"), with("\x00"), with(","), with("]"), after("\ufeff"), after("x"), after("["), after("//\n"), after(","),
+	)},
 	{"given twice", bad, func(s *sketch) bool { o, _ := s.body.(object); return isJSON(s) && len(o) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		o := s.body.(object)
 		s.body = append(slices.Clone(o), pick(t, "twice", o))
 	}},
-	{"another spelling of a number", bad, jsonWith("integer"), replace("integer", json.Number("50.0"), json.Number("5e1"), json.Number("050"), json.Number("+50"), json.Number("-0"), json.Number("5E+1"), json.Number("0x32"))},
+	{"another spelling of a number", bad, jsonWith("integer"), replace("integer", numbers("50.0", "5e1", "050", "+50", "-0", "5E+1", "0x32")...)},
 	{"NUL", bad, jsonWith("string"), replace("string", "\x00", "a\x00b")},
 	{"not UTF-8", bad, jsonWith("string"), replace("string", "\xff", "a\xc3", "\xed\xa0\x80", "\xc0\xaf")},
 	{"half a surrogate pair", bad, jsonWith("string"), func(t *rapid.T, r *fuzzRun, s *sketch) {
@@ -161,7 +167,10 @@ var damages = []damage{
 		s.body = o.set(pick(t, "null", o).name, nil)
 	}},
 
-	{"not a form", bad, isForm, spoilBody(with(";a=1"), with("&"), with("&&a=1"), with("&a"), with("&=1"), with("&%zz=1"), after("&"))},
+	{"", nil, func(s *sketch) bool { return isForm(s) && len(s.membersOf("integer")) > 0 }, replace("integer",
+		"50.0", "5e1", "050", "+50", "-0", " 50", "50 ", "５０", "0x32", "",
+	)},
+	{"not a form", bad, isForm, spoilBody(with(";a=1"), with("&"), with("&&a=1"), with("&a"), with("&=1"), with("&%zz=1"), after("&"), after("metadata[zz]=a;b=c&"))},
 	{"not UTF-8", bad, isForm, spoilBody(with("%ff"), with("&%ff=1"), with("\xff"))},
 	{"given twice", bad, isForm, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		names := slices.Concat(s.membersOf("string"), s.membersOf("integer"), s.membersOf("boolean"))
@@ -174,21 +183,24 @@ var damages = []damage{
 	{"NUL", bad, isForm, spoilBody(with("%00"), with("&%00=1"))},
 	{"too large", []int{http.StatusRequestEntityTooLarge}, isJSON, spoilBody(with(strings.Repeat(" ", api.DefaultMaxBody)))},
 	{"another media type", []int{http.StatusUnsupportedMediaType}, func(s *sketch) bool { return isJSON(s) || isForm(s) }, lines("Content-Type",
-		nil, []string{""}, []string{"text/xml"}, []string{"application/jsonx"}, []string{mediaJSON + "; charset=latin1"}, []string{mediaForm, mediaForm}, []string{"multipart/form-data; boundary=x"}, []string{"é"},
+		append(line("", "text/xml", "application/jsonx", mediaJSON+"; charset=latin1", "multipart/form-data; boundary=x", "é"), nil, []string{mediaForm, mediaForm})...,
 	)},
 	{"JSON as a form", bad, isJSON, lines("Content-Type", []string{mediaForm})},
 	{"a form as JSON", bad, isForm, lines("Content-Type", []string{mediaJSON})},
-	{"compressed", []int{http.StatusUnsupportedMediaType}, takesBody, lines("Content-Encoding", []string{"gzip"}, []string{"identity, br"}, []string{"identity", "deflate"})},
+	{"compressed", []int{http.StatusUnsupportedMediaType}, takesBody, lines("Content-Encoding",
+		[]string{"gzip"}, []string{"identity, br"}, []string{"identity", "deflate"},
+	)},
 
 	{"no key", bad, (*sketch).needsKey, lines("Idempotency-Key", nil)},
-	{"not a key", bad, func(s *sketch) bool { return takesKey(s.place) }, lines("Idempotency-Key",
-		[]string{""}, []string{"  "}, []string{"a", "b"}, []string{"a", "a"}, []string{"é"}, []string{"\xff"}, []string{`"a`}, []string{`"a"b`}, []string{`""`}, []string{`"a\b"`}, []string{strings.Repeat("k", 256)},
-		[]string{strings.Repeat("k", 9000)},
+	{"not a key", bad, func(s *sketch) bool { return takesKey(s.place) }, lines("Idempotency-Key", append(
+		line("", "  ", "é", "\xff", `"a`, `"a"b`, `""`, `"a\b"`, strings.Repeat("k", 256), strings.Repeat("k", 9000)), []string{"a", "b"}, []string{"a", "a"})...,
 	)},
-	{"no API key", []int{http.StatusUnauthorized}, func(s *sketch) bool { return s.secured() }, lines("Authorization",
-		nil, []string{""}, []string{"Bearer"}, []string{"Bearer sk_wrong"}, []string{"Bearer \xff"}, []string{"Basic !"}, []string{"Basic Og=="}, []string{"Digest sk_wrong"}, []string{"Bearer a", "Bearer a"},
-		[]string{"Bearer " + strings.Repeat("k", 300)},
+	{"no API key", []int{http.StatusUnauthorized}, func(s *sketch) bool { return s.secured() }, lines("Authorization", append(
+		line("", "Bearer", "Bearer sk_wrong", "Bearer \xff", "Basic !", "Basic Og==", "Digest sk_wrong", "Bearer "+strings.Repeat("k", 300)), nil, []string{"Bearer a", "Bearer a"})...,
 	)},
+	{"two API keys", []int{http.StatusUnauthorized}, func(s *sketch) bool { return s.secured() }, func(_ *rapid.T, r *fuzzRun, s *sketch) {
+		s.header["Authorization"] = []string{"Bearer " + r.apiKey, "Bearer " + r.apiKey}
+	}},
 	{"another account", bad, func(s *sketch) bool { return s.secured() }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		s.header[pick(t, "header", []string{"Stripe-Account", "Stripe-Context"})] = []string{pick(t, "account", []string{"acct_1", "é", " x"})}
 	}},
@@ -199,8 +211,8 @@ var damages = []damage{
 	{"", nil, func(s *sketch) bool { return len(s.ids) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		for name := range s.ids {
 			s.ids[name] = rapid.OneOf(rapid.SampledFrom([]string{
-				"x", "..", ".", "\x00", "a\x00", "\xff", "a/b", "a b", "%2F", "%", "é", "ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H", strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256), strings.Repeat("x", 5000),
-				"null", "search", ":id", "*",
+				"x", "..", ".", "\x00", "a\x00", "\xff", "a/b", "a b", "%2F", "%", "é", exampleCharge, "null",
+				strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256), strings.Repeat("x", 5000), "search", ":id", "*",
 			}), rapid.StringN(1, 20, -1)).Draw(t, "id")
 		}
 	}},
@@ -220,10 +232,11 @@ var damages = []damage{
 	}},
 
 	{"", nil, always, func(t *rapid.T, _ *fuzzRun, s *sketch) { // what the query may not have, or may have
-		name := pick(t, "name", slices.Concat(oddNames, []string{"limit", "limit", "created", "created[gt]", "created[xx]", "status", "type", "starting_after", "ending_before", "charge", "customer", "order"}))
-		s.query = s.query.set(name, pick(t, "value", []string{
-			"", "0", "1", "100", "101", "-1", "1.0", "1e1", " 5", "99999999999999999999", "abc", "null", "failed", "charge.failed", "asc", "a b", strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256),
-		}))
+		s.query = s.query.set(pick(t, "name", slices.Concat(oddNames, propertiesOf(s.querySchema()), []string{"limit", "created", "created[gt]", "created[xx]", "status", "charge"})),
+			pick(t, "value", []string{
+				"", "0", "1", "100", "101", "-1", "1.0", "1e1", " 5", "99999999999999999999", "abc", "null", "failed", "charge.failed", "asc", "a b",
+				strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256),
+			}))
 	}},
 	{"not a query", bad, always, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		more := pick(t, "more of the query", []string{"a=1;b=2", "%zz=1", "limit=%zz", "limit=%ff", "limit=%00", "a", "=1", "&"})
@@ -237,20 +250,64 @@ var damages = []damage{
 
 func (s *sketch) needsKey() bool { return s.keyed() }
 
-// beyond is a value just outside of a schema's bounds, where it has some.
-func beyond(t *rapid.T, s *openapi3.Schema) any {
-	values := []any{"", json.Number("-1")}
-	if s.MaxLength != nil {
-		values = append(values, strings.Repeat("x", int(*s.MaxLength)+1), strings.Repeat("é", int(*s.MaxLength)+1))
+func propertiesOf(s *openapi3.Schema) []string { return slices.Sorted(maps.Keys(s.Properties)) }
+
+// outside gives one parameter, of the body or of the query, a value that is just outside of what its schema allows.
+var outside = damage{"", nil, func(s *sketch) bool {
+	return len(s.params("query")) > 0 || hasBody(s) && len(s.bodySchema(s.medium).Properties) > 0
+}, func(t *rapid.T, r *fuzzRun, s *sketch) {
+	schema, in := s.querySchema(), &s.query
+	if hasBody(s) {
+		schema = s.bodySchema(s.medium)
+		o, _ := s.body.(object)
+		in = &o
+		defer func() { s.body = o }()
 	}
-	if s.Min != nil {
-		values = append(values, json.Number(fmt.Sprint(int64(*s.Min)-1)))
-	}
-	if s.Max != nil {
-		values = append(values, json.Number(fmt.Sprint(int64(*s.Max)+1)), json.Number("9223372036854775807"))
-	}
-	if len(s.Enum) > 0 {
-		values = append(values, fmt.Sprint(s.Enum[0])+"x", strings.ToUpper(fmt.Sprint(s.Enum[0])))
+	name := pick(t, "parameter", propertiesOf(schema))
+	*in = in.set(name, r.beyond(t, s.place, schema.Properties[name].Value))
+}}
+
+// beyond is a value just outside of a schema.
+func (r *fuzzRun) beyond(t *rapid.T, p *place, s *openapi3.Schema) any {
+	var values []any
+	number := func(n float64) json.Number { return json.Number(fmt.Sprint(int64(n))) }
+	switch {
+	case len(s.Enum) > 0:
+		values = append(values, fmt.Sprint(s.Enum[0])+"x", strings.ToUpper(fmt.Sprint(s.Enum[0])), "")
+	case s.Type.Is("string"):
+		values = append(values, "", json.Number("1"), true, object{})
+		if s.MaxLength != nil {
+			long := strings.Repeat("x", int(*s.MaxLength)+1)
+			values = append(values, long, long, long, strings.Repeat("é", int(*s.MaxLength)+1))
+		}
+	case s.Type.Is("integer"):
+		values = append(values, "x", json.Number("1.5"), json.Number("9223372036854775808"))
+		if s.Min != nil {
+			values = append(values, number(*s.Min-1))
+		}
+		if s.Max != nil {
+			values = append(values, number(*s.Max+1), number(*s.Max+1))
+		}
+	case s.Type.Is("boolean"):
+		values = append(values, "yes", "TRUE", json.Number("1"), "")
+	case s.Type.Is("array"):
+		values = append(values, []any{}, []any{""}, []any{json.Number("1")}, "x")
+		if s.MaxItems != nil {
+			values = append(values, slices.Repeat([]any{"charge.succeeded"}, int(*s.MaxItems)+1))
+		}
+	case s.AdditionalProperties.Schema != nil:
+		entry := object{{"a", r.beyond(t, p, s.AdditionalProperties.Schema.Value)}}
+		values = append(values, entry, entry, entry, "x", []any{})
+		if s.MaxProps != nil {
+			full := object{}
+			for i := range int(*s.MaxProps) + 1 {
+				full = append(full, member{fmt.Sprint("k", i), "v"})
+			}
+			values = append(values, full)
+		}
+	default:
+		within := pick(t, "member", propertiesOf(s))
+		values = append(values, object{{within, r.beyond(t, p, s.Properties[within].Value)}}, object{{within + "x", json.Number("1")}}, "x")
 	}
 	return pick(t, "value", values)
 }

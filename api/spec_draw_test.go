@@ -159,7 +159,7 @@ func (r *fuzzRun) value(t *rapid.T, p *place, name string, s *openapi3.Schema) a
 			return known
 		}
 	}
-	if s.Example != nil && !s.Type.Is("object") && uniform(t, "example of "+name, 10) < 7 {
+	if s.Example != nil && !s.Type.Is("object") && (r.sober || uniform(t, "example of "+name, 10) < 7) {
 		return ordered(s.Example)
 	}
 	if len(s.Enum) > 0 {
@@ -183,7 +183,8 @@ func (r *fuzzRun) value(t *rapid.T, p *place, name string, s *openapi3.Schema) a
 
 // texts that have gone wrong somewhere; NUL is not among them: it is not allowed anywhere.
 var hostile = []string{
-	"é", "\U0001F469\u200d\U0001F680", "\u202e\ufeff", "\u0001\x1f\x7f", "'; DROP TABLE charges; --", "%00%ff%zz", "a&b=c;d", "[0]", "\\", `"`, "null", "1", "\uffff", " ", "a\r\nb: c", "../..",
+	"é", "\U0001F469\u200d\U0001F680", "\u202e\ufeff", "\u0001\x1f\x7f", "\uffff", "'; DROP TABLE charges; --", "%00%ff%zz", "a&b=c;d", "[0]", "\\", `"`, "null", "1", " ", "a\r\nb: c",
+	"../..",
 }
 
 func words(t *rapid.T, name string, s *openapi3.Schema) string {
@@ -203,6 +204,7 @@ func words(t *rapid.T, name string, s *openapi3.Schema) string {
 }
 
 func integer(t *rapid.T, name string, s *openapi3.Schema) json.Number {
+	const aTime = 1764403200
 	lowest, highest := int64(-1<<62), int64(1<<62)
 	if s.Min != nil {
 		lowest = int64(*s.Min)
@@ -211,7 +213,8 @@ func integer(t *rapid.T, name string, s *openapi3.Schema) json.Number {
 		highest = int64(*s.Max)
 	}
 	n := rapid.OneOf(
-		rapid.SampledFrom([]int64{lowest, highest, max(lowest, 50), min(highest, time.Now().Unix()), max(lowest, 0)}), rapid.Int64Range(lowest, highest), rapid.Int64Range(lowest, min(highest, max(lowest, 0)+5000)),
+		rapid.SampledFrom([]int64{lowest, highest, max(lowest, 50), min(highest, aTime), max(lowest, 0)}),
+		rapid.Int64Range(lowest, highest), rapid.Int64Range(lowest, min(highest, max(lowest, 0)+5000)),
 	).Draw(t, name)
 	return json.Number(fmt.Sprint(n))
 }
@@ -235,7 +238,7 @@ func (r *fuzzRun) members(t *rapid.T, p *place, name string, s *openapi3.Schema)
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	if s.Properties["customer"] != nil && s.Properties["source"] != nil && !oneIn(t, "both or none", 8) { // exactly one, says the description
+	if s.Properties["customer"] != nil && s.Properties["source"] != nil && (r.sober || !oneIn(t, "both or none", 8)) { // exactly one, says the description
 		payer := pick(t, "payer", []string{"source", "customer"})
 		o = object{{payer, r.value(t, p, payer, s.Properties[payer].Value)}}
 		names = slices.DeleteFunc(names, func(n string) bool { return n == "customer" || n == "source" })

@@ -195,7 +195,8 @@ func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
 		delete(req.Header, "Idempotency-Key")
 		do("no key", req)
 	case "card_declined":
-		do("a card without money", s.ask(p, c, bodyExample{"", mediaJSON, map[string]any{"amount": 2000, "currency": "usd", "source": "tok_chargeDeclinedInsufficientFunds"}}))
+		poor := map[string]any{"amount": 2000, "currency": "usd", "source": "tok_chargeDeclinedInsufficientFunds"}
+		do("a card without money", s.ask(p, c, bodyExample{"", mediaJSON, poor}))
 	case "charge_already_refunded":
 		at := slices.IndexFunc(all, func(b bodyExample) bool { return b.name == "whole" })
 		if at < 0 {

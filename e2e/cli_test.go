@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -230,5 +231,30 @@ func TestAPIKeys(t *testing.T) {
 	}
 	if stored := querySQL[int](t, w.dbURL, "SELECT count(*) FROM api_keys WHERE api_keys::text LIKE '%' || $1 || '%'", other.APIKey); stored != 0 {
 		t.Error("the key itself is stored")
+	}
+}
+
+// TestUnwritableOutput: what a command is asked to show and cannot, such as on a full disk, is exit code 1: a key that is shown once is lost then.
+func TestUnwritableOutput(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("there is no /dev/full here")
+	}
+	t.Cleanup(func() { _ = full.Close() })
+	w := newWorld(t)
+	execSQL(t, w.dbURL, `INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_1', 'acct_1', 'charge.succeeded', 'op_1', 'ch_1', '{}')`)
+	execSQL(t, w.dbURL, `INSERT INTO provider_events (id, type, object_id, livemode, payload) VALUES ('evt_1', 'charge.succeeded', 'ch_1', false, '{}')`)
+	for _, args := range [][]string{
+		{"apikeys", "create", "--account", "shop"}, {"apikeys", "create", "--account", "shop", "--json"}, {"apikeys", "list"}, {"events", "list"}, {"events", "show", "evt_1"},
+		{"inbox", "list"}, {"inbox", "show", "evt_1"}, {"ops", "list"}, {"receipts", "list"},
+	} {
+		var stderr strings.Builder
+		cmd := w.command(nil, args...)
+		cmd.Stdout, cmd.Stderr = full, &stderr
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%v: exit code %d, %q", args, code, stderr.String())
+		}
 	}
 }

@@ -68,8 +68,8 @@ idempotency keys, so a client may change its key between a request and its retry
 				if asJSON {
 					return writeJSON(cmd.OutOrStdout(), map[string]string{"account_id": k.AccountID, "account": k.AccountName, "api_key": k.Secret, "id": k.ID})
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "API key of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n", k.AccountName, k.AccountID, k.Secret, k.ID)
-				return nil
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "API key of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n", k.AccountName, k.AccountID, k.Secret, k.ID)
+				return err
 			})
 		},
 	}

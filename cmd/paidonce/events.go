@@ -180,8 +180,8 @@ func printEvent(out io.Writer, e outbox.Event, deliveries []outbox.Delivery, asJ
 			fmt.Fprintf(out, "answer     %d %q\n", d.LastStatus, d.LastBody)
 		}
 	}
-	fmt.Fprintf(out, "\n%s\n", e.Payload)
-	return nil
+	_, err := fmt.Fprintf(out, "\n%s\n", e.Payload)
+	return err
 }
 
 func newEventsResendCommand() *cobra.Command {

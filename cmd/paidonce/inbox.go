@@ -128,9 +128,9 @@ func newInboxShowCommand() *cobra.Command {
 				if asJSON {
 					return writeJSON(cmd.OutOrStdout(), inboxToJSON(e))
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
 					e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e), e.Payload)
-				return nil
+				return err
 			})
 		},
 	}

@@ -69,6 +69,7 @@ func (s *Store) PutEndpoint(ctx context.Context, accountID, id string, p Endpoin
 	if err != nil {
 		return Endpoint{}, false, err
 	}
+	var shown db.EndpointGetRow
 	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
 		if err := s.queries.EndpointsLock(ctx, tx, accountID); err != nil {
 			return err
@@ -93,10 +94,14 @@ func (s *Store) PutEndpoint(ctx context.Context, accountID, id string, p Endpoin
 		created = row.Fresh
 		switch {
 		case created:
-			return s.queries.SecretAdd(ctx, tx, db.SecretAddParams{Endpoint: row.WebhookEndpoint.Number, Secret: secret})
+			err = s.queries.SecretAdd(ctx, tx, db.SecretAddParams{Endpoint: row.WebhookEndpoint.Number, Secret: secret})
 		case was.DisabledAt != nil, was.Url != p.URL && was.Number != 0:
 			_, err = s.queries.EndpointWake(ctx, tx, row.WebhookEndpoint.Number)
 		}
+		if err != nil {
+			return err
+		}
+		shown, err = s.queries.EndpointGet(ctx, tx, db.EndpointGetParams{AccountID: accountID, ID: id}) // here: after the commit somebody may delete it
 		return err
 	})
 	if errors.Is(err, db.ErrCommitUnknown) { // doing it once more is harmless
@@ -105,8 +110,7 @@ func (s *Store) PutEndpoint(ctx context.Context, accountID, id string, p Endpoin
 	if err != nil {
 		return Endpoint{}, false, err
 	}
-	e, err := s.GetEndpoint(ctx, accountID, id)
-	return e, created, err
+	return endpointFrom(shown.WebhookEndpoint, shown.Secret), created, nil
 }
 
 // checkEndpoint checks what can be checked without the account, and brings it into one form.

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"paidonce/outbox"
 )
 
@@ -152,4 +155,22 @@ func TestEndpointsAtOnce(t *testing.T) {
 	if made != room || refused != callers-room {
 		t.Errorf("%d were registered and %d refused, where %d had room", made, refused, room)
 	}
+}
+
+// TestPutWhileDeleting: whoever registers hears what came of it, also when somebody else deletes the endpoint the moment after.
+func TestPutWhileDeleting(t *testing.T) {
+	w := newWorld(t)
+	store := outbox.New(outbox.Config{Pool: deleting{w.pool}})
+	e, created, err := store.PutEndpoint(t.Context(), account, "hook", outbox.EndpointParams{URL: "https://receiver.test/", EnabledEvents: []string{"*"}})
+	if err != nil || !created || e.ID != "hook" || e.Secret == "" {
+		t.Errorf("%+v, %t, %v", e, created, err)
+	}
+}
+
+// deleting deletes all endpoints whenever something is read outside of a transaction.
+type deleting struct{ *pgxpool.Pool }
+
+func (p deleting) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	_, _ = p.Exec(ctx, `DELETE FROM webhook_endpoints`)
+	return p.Pool.QueryRow(ctx, sql, args...)
 }

@@ -54,3 +54,13 @@ func (r *Relay) clean(ctx context.Context) {
 		}
 	}
 }
+
+// cleanOnce forgets old events: where relays run from cron alone, nobody else does.
+func (r *Relay) cleanOnce(ctx context.Context) error {
+	if r.cfg.TTL == 0 {
+		return nil
+	}
+	n, err := r.store.Clean(ctx, r.cfg.TTL)
+	r.counts.cleaned.Add(int64(n))
+	return err
+}

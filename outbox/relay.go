@@ -118,7 +118,8 @@ func (r *Relay) Work(ctx context.Context) {
 	r.going.Wait()
 }
 
-// Once delivers all that is due and returns when nothing is. An endpoint that fails again and again is left for later. Errors: the database's.
+// Once delivers all that is due, forgets old events, and returns when nothing is left to do. An endpoint that fails again and again is left for later. Errors: the
+// database's.
 func (r *Relay) Once(ctx context.Context) error {
 	defer r.going.Wait()
 	r.mu.Lock()
@@ -135,7 +136,7 @@ func (r *Relay) Once(ctx context.Context) error {
 			return err
 		}
 		if n == 0 && begun == 0 && r.idle() {
-			return nil
+			return r.cleanOnce(ctx)
 		}
 		r.waitEnded(ctx, lookEvery)
 	}

@@ -81,3 +81,19 @@ func TestRetentionIsExact(t *testing.T) {
 	}
 	clean(2) // the newest stays
 }
+
+// TestOnceForgets: where relays run from cron alone, old events go all the same, once they are delivered.
+func TestOnceForgets(t *testing.T) {
+	w, r := newWorld(t), newReceiver(t)
+	w.put("hook", r.URL)
+	w.add(w.pool, "charge.succeeded", "ch_old")
+	newest := w.add(w.pool, "charge.succeeded", "ch_newest") // of its type: it stays
+	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	relay := w.relay(func(c *outbox.RelayConfig) { c.TTL = 30 * 24 * time.Hour })
+	if err := relay.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.walk("", 10); !slices.Equal(got, []string{newest}) || relay.Counts().Cleaned != 1 || r.distinct() != 2 {
+		t.Errorf("left are %v, %d forgotten, %d delivered", got, relay.Counts().Cleaned, r.distinct())
+	}
+}

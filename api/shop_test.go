@@ -41,7 +41,8 @@ type shop struct {
 	sim      *stripesim.Server
 	simURL   string
 	accounts *accounts.Store
-	keyID    string // of account A's API key
+	keyID    string        // of account A's API key
+	timeout  time.Duration // of a call of the provider
 }
 
 // instance is one server of a shop, with its own connections, engine and inbox.
@@ -55,13 +56,22 @@ type instance struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
+	return newShopWith(t, 2*time.Second)
+}
+
+// patient is a time for calls of the provider that none exceeds, however busy the machine: for tests of thousands of requests, none of which may fail.
+const patient = 30 * time.Second
+
+// newShopWith is newShop with another limit for calls of the provider.
+func newShopWith(t *testing.T, timeout time.Duration) *shop {
+	t.Helper()
 	sim, err := stripesim.New(stripesim.Config{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	provider := httptest.NewServer(sim)
 	t.Cleanup(func() { provider.CloseClientConnections(); provider.Close(); _ = sim.Close() })
-	s := &shop{database: dbtest.New(t), sim: sim, simURL: provider.URL}
+	s := &shop{database: dbtest.New(t), sim: sim, simURL: provider.URL, timeout: timeout}
 	s.instance = s.serve(t, whsec)
 	s.accounts = accounts.NewStore(s.pool)
 	a := s.apiKey(t, "A")
@@ -85,14 +95,14 @@ func (s *shop) serveWith(t *testing.T, change func(*api.Config), secrets ...stri
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	psp, err := stripe.New(stripe.Config{APIKey: "sk_test_x", BaseURL: s.simURL, Timeout: 2 * time.Second})
+	psp, err := stripe.New(stripe.Config{APIKey: "sk_test_x", BaseURL: s.simURL, Timeout: s.timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	cfg, store := charges.Config{Installation: "test", LookupMisses: 3}, charges.NewStore(pool, 24*time.Hour)
 	engine := idemkeys.NewEngine(pool, idemkeys.Config{
-		StaleAfter: 90 * time.Second, ProviderTimeout: 2 * time.Second, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute, KeyTTL: 24 * time.Hour,
+		StaleAfter: 90 * time.Second, ProviderTimeout: s.timeout, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute, KeyTTL: 24 * time.Hour,
 	}, log, map[string]idemkeys.Kind{
 		charges.KindCreate: charges.Creation(psp, store, cfg), charges.KindCapture: charges.Capturing(psp, store), charges.KindRefund: charges.Refunding(psp, store, cfg),
 	})

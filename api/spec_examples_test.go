@@ -28,9 +28,11 @@ type given struct {
 func TestExamplesAreTrue(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	played, seen := map[string]bool{}, map[string]bool{} // examples of answers; several operations may share one
+	played, seen := map[string]bool{}, map[string]bool{} // examples of answers and of their headers; several operations may share one
+	ran := 0
 	for _, p := range places(t) {
 		t.Run(p.op.OperationID, func(t *testing.T) {
+			ran++
 			s.t = t
 			succeeded := s.succeed(p)
 			for status, ref := range p.op.Responses.Map() {
@@ -43,6 +45,14 @@ func TestExamplesAreTrue(t *testing.T) {
 					answers := succeeded
 					if !strings.HasPrefix(status, "2") {
 						answers = s.provoke(p, examples[name])
+					}
+					for header, h := range ref.Value.Headers {
+						if h.Value.Example != nil {
+							id := "the header " + header + " " + h.Ref
+							played[id], seen[id] = true, seen[id] || slices.ContainsFunc(answers, func(a given) bool {
+								return alike("", fmt.Sprint(h.Value.Example), a.Header.Get(header)) == nil
+							})
+						}
 					}
 					err := anyAlike(examples[name], status, answers)
 					id := cmp.Or(ref.Ref, p.op.OperationID+" "+status) + ": " + name
@@ -60,7 +70,7 @@ func TestExamplesAreTrue(t *testing.T) {
 		})
 	}
 	for id := range played {
-		if !seen[id] {
+		if !seen[id] && ran == len(places(t)) {
 			t.Errorf("the example %s is what nobody is answered", id)
 		}
 	}
@@ -95,7 +105,7 @@ func (s *stage) succeed(p *place) (answers []given) {
 	for _, body := range bodies(p) {
 		c := s.scene(p.op.OperationID)
 		do(c, body.medium+" "+body.name, body)
-		if p.method == http.MethodPut {
+		if p.method == http.MethodPut || takesKey(p) {
 			do(c, body.medium+" "+body.name+", once more", body)
 		}
 	}
@@ -142,7 +152,7 @@ func anyAlike(example any, status string, answers []given) error {
 }
 
 // minted are texts that are made anew each time: ids of ours and of the provider, secrets. Their prefix says what they are.
-var minted = regexp.MustCompile(`^([a-z]+)_[A-Za-z0-9+/]{20,}=*$`)
+var minted = regexp.MustCompile(`\b([a-z]+)_[A-Za-z0-9+/]{20,}=*`)
 
 // times are members whose values depend on when it is.
 var times = []string{"created", "expires_at"}
@@ -175,7 +185,7 @@ func alike(at string, example, got any) error {
 		return nil
 	case string:
 		s, _ := got.(string)
-		if w, g := minted.FindStringSubmatch(want), minted.FindStringSubmatch(s); w != nil && g != nil && w[1] == g[1] {
+		if minted.ReplaceAllString(want, "${1}_…") == minted.ReplaceAllString(s, "${1}_…") {
 			return nil
 		}
 	case json.Number:

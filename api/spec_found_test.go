@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"io"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -34,5 +36,42 @@ func TestLimitsAreInCharacters(t *testing.T) {
 		if a := s.send(body, signature(body, whsec, time.Now())); (a.Code == 200) != ok {
 			t.Errorf("a type of %d characters: got %d %s", 255+i, a.Code, a.Body)
 		}
+	}
+}
+
+// What is not HTTP never reaches us: Go's server answers it, briefly and not in JSON, and closes the connection. docs/errors.md says so.
+func TestWhatIsNotHTTPIsAnsweredBeforeUs(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, tc := range []struct{ request, status string }{
+		{"nonsense\r\n\r\n", "400"},
+		{"GET /healthz HTTP/1.1\r\n\r\n", "400"}, // no Host
+		{"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "400"},
+		{"GET /healthz HTTP/1.1\r\nHost: x\r\nA\x00: b\r\n\r\n", "400"},
+		{"GET /healthz HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\x01b\r\n\r\n", "400"},
+		{"GET /\x7f HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
+		{"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
+		{"POST /v1/charges HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "400"},
+		{"POST /v1/charges HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400"},
+		{"POST /v1/charges HTTP/1.1\r\nHost: x\r\nExpect: more\r\nContent-Length: 0\r\n\r\n", "417"},
+		{"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 64<<10) + "\r\n\r\n", "431"},
+		{"POST /v1/charges HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "501"},
+		{"GET /healthz HTTP/3.0\r\nHost: x\r\n\r\n", "505"},
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(e.BaseURL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(tc.request)); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, 12)
+		if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 "+tc.status {
+			t.Errorf("%.80q: got %q, %v", tc.request, answer, err)
+		}
+		_ = conn.Close()
+	}
+	if a := e.Get("/healthz"); a.Code != 200 || e.creations() != 0 {
+		t.Errorf("got %d, the domain was asked %d times", a.Code, e.creations())
 	}
 }

@@ -23,7 +23,7 @@ const hurry = 100 * time.Millisecond
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{shop: newShop(t), t: t, dead: map[string]given{}}
+	s := &stage{shop: newShopWith(t, patient), t: t, dead: map[string]given{}}
 	s.limited = s.serveWith(t, func(c *api.Config) { c.RateLimit = 0.001 }, whsec).url
 	s.unsigned = s.serveWith(t, func(c *api.Config) { c.News = nil }).url
 	s.faulty = s.serveWith(t, func(c *api.Config) {

@@ -141,7 +141,7 @@ test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a r
 	cd sdk/go && go mod verify && go vet ./... && "$(CURDIR)/$(TOOLS)/golangci-lint" run --allow-parallel-runners ./...
 	PAIDONCE_NEED_NODE=1 PAIDONCE_NEED_PYTHON=1 go test -count=1 -run 'SDK|Python|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand|Browser|Parts' ./e2e ./docs/reference
 
-# What people and generators read of openapi.yaml. Needs Node.js 20 or newer and npm; the modules stay in tools/spec.
+# What people and generators read of openapi.yaml. Needs Node.js 20.19 or newer and npm; the modules stay in tools/spec.
 SPEC_MODULES := tools/spec/node_modules/.package-lock.json
 $(SPEC_MODULES): tools/spec/package-lock.json
 	cd tools/spec && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -155,8 +155,8 @@ lint-spec: $(SPEC_MODULES) ## hold openapi.yaml against the rules of Redocly and
 # Only who has Node.js can, and only with a registry within reach: everything else is checked without.
 .PHONY: verify-spec
 verify-spec:
-	@if ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
-		echo "SKIPPED lint-spec: Node.js and npm are not here"; \
+	@if ! command -v npm >/dev/null || ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)' 2>/dev/null; then \
+		echo "SKIPPED lint-spec: Node.js 20.19 or newer and npm are not here"; \
 	elif ! $(MAKE) --no-print-directory $(SPEC_MODULES); then \
 		echo "SKIPPED lint-spec: npm could not install what tools/spec/package-lock.json pins"; \
 	else $(MAKE) --no-print-directory lint-spec; fi

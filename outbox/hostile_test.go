@@ -2,8 +2,11 @@ package outbox_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,4 +67,40 @@ func TestGoneBefore(t *testing.T) {
 	if err != nil || e.DisabledAt != nil || e.URL != moved.URL || moved.distinct() != 1 {
 		t.Errorf("%+v, %v, %d events", e, err, moved.distinct())
 	}
+}
+
+// TestSlowEndpointsLeaveRoom: trap 65: however many endpoints take their time, and whatever waits for them, one that answers at once need not wait for them.
+func TestSlowEndpointsLeaveRoom(t *testing.T) {
+	w := newWorld(t)
+	const endpoints, events = 48, 30
+	for i := range endpoints {
+		w.put(fmt.Sprintf("slow-%d", i), "https://slow.test/", "charge.succeeded")
+	}
+	w.put("quick", "https://quick.test/", "charge.failed")
+	w.addMany(events)
+	slow := &takesItsTime{release: make(chan struct{})}
+	w.run(w.relay(func(c *outbox.RelayConfig) { c.Sender = slow }))
+	t.Cleanup(func() { close(slow.release) }) // before the relay is waited for
+	under := int64(0)
+	eventually(t, 20*time.Second, "the slow ones have all that they get", func() bool {
+		was := under
+		under = slow.underWay.Load()
+		return under > 400 && under == was && w.count(`SELECT count(*) FROM deliveries WHERE leased_until IS NULL AND state = 'pending'`) > 0
+	})
+	w.add(w.pool, "charge.failed", "ch_quick")
+	eventually(t, 20*time.Second, "the quick one is delivered", func() bool { return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 1 })
+}
+
+// takesItsTime is a sender whose slow endpoints answer when they are released, all others at once.
+type takesItsTime struct {
+	release  chan struct{}
+	underWay atomic.Int64
+}
+
+func (s *takesItsTime) Send(_ context.Context, m outbox.Message) (outbox.Answer, error) {
+	if strings.Contains(m.URL, "slow") {
+		s.underWay.Add(1)
+		<-s.release
+	}
+	return outbox.Answer{Status: http.StatusOK}, nil
 }

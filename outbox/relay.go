@@ -1,8 +1,10 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +19,9 @@ const (
 	perFailingEndpoint = 2
 	// inAllMax is how many deliveries a relay has under way in all. Each is a goroutine and a socket that mostly wait.
 	inAllMax = 512
-	// shareOfRest is which part of what is left of these a single endpoint can get: so there is always room for one more.
+	// keptFree is how many of these are for endpoints that have nothing under way, one for each: however many slow ones there are, the others need not wait for them.
+	keptFree = 64
+	// shareOfRest is which part of what is left of the others a single endpoint can get.
 	shareOfRest = 4
 	// lookEvery is how long something due waits at most before a relay sees it; two looks into small indexes.
 	lookEvery = 200 * time.Millisecond
@@ -225,10 +229,12 @@ func (r *Relay) dispatch(ctx context.Context, once bool) (int, error) {
 	return len(rows), nil
 }
 
-// room reserves places among what is under way: for each endpoint that has something due, the longest due first, as many as it may have.
+// room reserves places among what is under way: for each endpoint that has something due, those with the least under way first and of these the longest due, as many as
+// it may have.
 func (r *Relay) room(due []db.DeliveryDueEndpointsRow, once bool) (endpoints []int64, mosts []int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	slices.SortStableFunc(due, func(a, b db.DeliveryDueEndpointsRow) int { return cmp.Compare(r.busy[a.Number], r.busy[b.Number]) })
 	for _, e := range due {
 		most := perEndpoint
 		if e.Failing || r.failures[e.Number] >= perFailingEndpoint {
@@ -238,11 +244,14 @@ func (r *Relay) room(due []db.DeliveryDueEndpointsRow, once bool) (endpoints []i
 			continue
 		}
 		rest := inAllMax - r.inAll
-		n := min(most-r.busy[e.Number], max(rest/shareOfRest, 1), rest)
+		n := min(most-r.busy[e.Number], (rest-keptFree)/shareOfRest)
+		if n <= 0 && r.busy[e.Number] == 0 {
+			n = min(1, rest)
+		}
 		if n <= 0 {
 			continue
 		}
-		endpoints, mosts = append(endpoints, e.Number), append(mosts, int32(n)) //nolint:gosec // at most perEndpoint
+		endpoints, mosts = append(endpoints, e.Number), append(mosts, int32(n))
 		r.busy[e.Number] += n
 		r.inAll += n
 	}

@@ -5,6 +5,7 @@ import (
 	"net/mail"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -108,7 +109,7 @@ func (p Params) checkTexts() *ParamError {
 		}
 	}
 	if s := p.ReceiptEmail; s != "" {
-		if a, err := mail.ParseAddress(s); err != nil || a.Address != s || len(s) > EmailMax {
+		if a, err := mail.ParseAddress(s); err != nil || a.Address != s || len(s) > EmailMax || strings.ContainsFunc(s, unprintable) {
 			return invalid("receipt_email", "email_invalid", "receipt_email must be an e-mail address.")
 		}
 	}
@@ -133,6 +134,9 @@ func (p Params) checkMetadata() *ParamError {
 	}
 	return nil
 }
+
+// unprintable: no line or paragraph separators, no controls of direction, which make an address look like another.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func printableASCII(s string) bool {
 	for i := range len(s) {

@@ -38,9 +38,10 @@ func Classify(err error) Failure {
 		switch {
 		case pg.Code == "40001" || pg.Code == "40P01":
 			return Rerun
-		// 08 connection, 53 resources, 57P0x shutdown, 58 system; 25006 is a demoted primary; 57014 a cancelled statement.
+		// 08 connection, 53 resources, 57P0x shutdown, 58 system; 25006 is a demoted primary; 57014 a cancelled statement; 25P03 a session that was ended
+		// because its transaction had nothing to do for too long.
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
-			strings.HasPrefix(pg.Code, "58"), pg.Code == "25006":
+			strings.HasPrefix(pg.Code, "58"), pg.Code == "25006", pg.Code == "25P03":
 			return Unreachable
 		}
 		return Permanent

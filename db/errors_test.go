@@ -23,6 +23,7 @@ func TestClassify(t *testing.T) {
 		&pgconn.PgError{Code: "42703"}: db.Permanent,
 		&pgconn.PgError{Code: "P0001"}: db.Permanent,
 		&pgconn.PgError{Code: "57P01"}: db.Unreachable,
+		&pgconn.PgError{Code: "25P03"}: db.Unreachable,
 		&pgconn.PgError{Code: "53300"}: db.Unreachable,
 		&pgconn.PgError{Code: "25006"}: db.Unreachable,
 		pgx.ErrNoRows:                  db.Permanent,

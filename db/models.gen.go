@@ -250,6 +250,16 @@ type Outbox struct {
 	Position *int64
 }
 
+// How far events were forgotten after their retention: a reader whose cursor is before that has missed some, and is told so.
+type OutboxCleaned struct {
+	// Whose events.
+	AccountID string
+	// Of which type.
+	Type string
+	// The highest position of one that was forgotten. Some before it may still be there.
+	Position int64
+}
+
 // One row, which whoever numbers events locks: so positions become visible in their order.
 type OutboxCounter struct {
 	// Always true; as the primary key it keeps the table at one row.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,10 +13,17 @@ import (
 // Pool is what transactions begin on: *pgxpool.Pool, or a test's wrapper around one.
 type Pool interface {
 	DBTX
-	Begin(ctx context.Context) (pgx.Tx, error)
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
 var _ Pool = (*pgxpool.Pool)(nil)
+
+// TxIdleMax is how long a transaction may wait for its client between two statements, seconds more than a round trip ever takes: a process that was stopped in
+// the middle of one holds its locks no longer than that.
+const TxIdleMax = 8 * time.Second
+
+// begin sets the limit in the same round trip, for this transaction alone: behind a pooler, a session's settings are everybody's.
+var begin = pgx.TxOptions{BeginQuery: fmt.Sprintf("BEGIN; SET LOCAL idle_in_transaction_session_timeout = %d", TxIdleMax.Milliseconds())}
 
 // ErrCommitUnknown: the connection was lost at the COMMIT, so the transaction may or may not have taken place. Who gets it has to read back what it
 // would have written, by a token of its own.
@@ -28,7 +36,7 @@ func Tx(ctx context.Context, pool Pool, fn func(ctx context.Context, tx DBTX) er
 	// Neither ROLLBACK nor COMMIT is cancelled: a cancelled COMMIT is not undone, and with a synchronous standby it lies.
 	detached := context.WithoutCancel(ctx)
 	return Retry(ctx, func(ctx context.Context) error {
-		tx, err := pool.Begin(ctx)
+		tx, err := pool.BeginTx(ctx, begin)
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"serv"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate", "down"}, {"apikeys", "create"}, {"apikeys", "revoke"}, {"apikeys", "frob"},
 		{"reconcile", "--limit", "0"}, {"reconcile", "--limit", "x"}, {"stripesim", "--nope"}, {"dev", "x"},
-		{"help", "nope"}, {"help", "ops", "nope"}, {"help", "ops", "show", "x"}, {"nope", "--help"},
+		{"events", "list", "--type", "nope"}, {"help", "nope"}, {"help", "ops", "nope"}, {"help", "ops", "show", "x"}, {"nope", "--help"},
 	} {
 		r := w.run(nil, args...)
 		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {

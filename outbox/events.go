@@ -27,7 +27,7 @@ type Page struct {
 }
 
 // List returns a page of an account's events. Who reads to the end, and later reads on from the last event it has seen, misses none: a new event is always
-// placed after all that were ever listed. Errors: [ErrNotFound] for a cursor that names no event of the account, [*ParamError], or the database's.
+// placed after all that were ever listed, and a cursor behind which events were forgotten is refused. Errors: [ErrNotFound] for such a cursor, or one that names no event of the account, [*ParamError], or the database's.
 func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, error) {
 	if f.Type != "" && !slices.Contains(Types, f.Type) {
 		return Page{}, invalid("type", "parameter_invalid", "there are no events of this type.")
@@ -35,15 +35,9 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 	if err := s.NumberAll(ctx); err != nil {
 		return Page{}, err
 	}
-	cursor := int64(0)
-	if f.NewestFirst {
-		cursor = math.MaxInt64
-	}
-	var err error
-	if f.StartingAfter != "" {
-		if cursor, err = s.place(ctx, accountID, f.StartingAfter); err != nil {
-			return Page{}, err
-		}
+	cursor, err := s.start(ctx, accountID, f)
+	if err != nil {
+		return Page{}, err
 	}
 	var rows []db.Outbox
 	most := int32(f.Limit) + 1 //nolint:gosec // at most 100; one more tells whether there is more
@@ -55,11 +49,37 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 	if err != nil {
 		return Page{}, err
 	}
+	if f.StartingAfter != "" && !f.NewestFirst {
+		// After the events were read: what is forgotten meanwhile may be told as missed, but nothing is missed untold.
+		switch cleaned, err := s.cleanedUpTo(ctx, accountID, f.Type); {
+		case err != nil:
+			return Page{}, err
+		case cleaned > cursor:
+			return Page{}, ErrNotFound
+		}
+	}
 	page := Page{Events: make([]Event, 0, len(rows)), HasMore: len(rows) > f.Limit}
 	for _, row := range rows[:min(len(rows), f.Limit)] {
 		page.Events = append(page.Events, fromRow(row))
 	}
 	return page, nil
+}
+
+// start is the position that a page begins at. The first page begins after what was forgotten: what is kept from before has gaps after it.
+func (s *Store) start(ctx context.Context, accountID string, f Filter) (int64, error) {
+	switch {
+	case f.StartingAfter != "":
+		return s.place(ctx, accountID, f.StartingAfter)
+	case f.NewestFirst:
+		return math.MaxInt64, nil
+	}
+	return s.cleanedUpTo(ctx, accountID, f.Type)
+}
+
+func (s *Store) cleanedUpTo(ctx context.Context, accountID, kind string) (int64, error) {
+	return ask(ctx, func(ctx context.Context) (int64, error) {
+		return s.queries.EventsCleanedUpTo(ctx, s.pool, db.EventsCleanedUpToParams{AccountID: accountID, Type: db.OrNil(kind)})
+	})
 }
 
 // place tells where an event stands.

@@ -293,6 +293,23 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	clean(1)
+	stale := w.add(w.pool, "charge.captured", "ch_young") // it stays as the newest of its type, with a gap behind it
+	gone := w.add(w.pool, "charge.succeeded", "ch_gone")
+	young = w.add(w.pool, "charge.succeeded", "ch_young")
+	if err := w.relay().Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	clean(2)
+	if _, err := w.store.List(t.Context(), account, outbox.Filter{StartingAfter: stale, Limit: 1}); !errors.Is(err, outbox.ErrNotFound) {
+		t.Errorf("who stands before %s, which is gone, is told: %v", gone, err)
+	}
+	if page, err := w.store.List(t.Context(), account, outbox.Filter{StartingAfter: stale, Type: "charge.captured", Limit: 1}); err != nil || len(page.Events) != 0 {
+		t.Errorf("who reads its type alone has missed nothing, and is told: %v, %v", page, err)
+	}
+	if got := w.walk("", 1); !slices.Equal(got, []string{young}) {
+		t.Errorf("a walk from the beginning finds %v, not %s", got, young)
+	}
 	late := w.add(w.pool, "charge.succeeded", "ch_late") // who has seen all reads on, however long nothing happened
 	if got := w.walk(young, 10); !slices.Equal(got, []string{late}) {
 		t.Errorf("after %s come %v, not %s", young, got, late)

@@ -13,7 +13,7 @@ const (
 	// numberRounds bounds what a reader does for others: with more new events than this, it reads what is numbered and comes back for the rest.
 	numberRounds = 20
 	// lateCommit is how long a transaction may take to be seen at once; one that takes longer is seen at the next look from the beginning.
-	lateCommit = 10 * time.Second
+	lateCommit = db.TxIdleMax + 2*time.Second
 	// fullLookEvery is how often that is, or less often when it takes long: one part in so many of the time.
 	fullLookEvery = 2 * time.Second
 	fullLookShare = 20

@@ -101,6 +101,9 @@ func TestAnswersThatAreNoSuccess(t *testing.T) {
 		id := w.add(w.pool, "charge.succeeded", "ch_"+strconv.Itoa(i))
 		r.answer = func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Location", elsewhere.URL)
+			if status == 302 {
+				w.Header().Set("Location", "http://[not an address") // of a client it is an error; it is an answer all the same
+			}
 			w.WriteHeader(status)
 		}
 		relay := w.relay(func(c *outbox.RelayConfig) { c.Pause = time.Hour })

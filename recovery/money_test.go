@@ -58,8 +58,8 @@ type crashingTx struct {
 	begun    *atomic.Int64
 }
 
-func (p crashingTx) Begin(ctx context.Context) (pgx.Tx, error) {
-	tx, err := p.Pool.Begin(ctx)
+func (p crashingTx) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := p.Pool.BeginTx(ctx, options)
 	if err != nil || p.begun.Add(1) != p.nth {
 		return tx, err
 	}

@@ -178,8 +178,8 @@ func evenPauses(sql string, args []any) []any {
 	return args
 }
 
-// Begin is here for what a run does not drive: transactions of several statements.
-func (p simPool) Begin(context.Context) (tx pgx.Tx, err error) {
-	p.in.run.lane.carry(func() { tx, err = p.in.run.lane.pool.Begin(context.Background()) })
+// BeginTx is here for what a run does not drive: transactions of several statements.
+func (p simPool) BeginTx(_ context.Context, options pgx.TxOptions) (tx pgx.Tx, err error) {
+	p.in.run.lane.carry(func() { tx, err = p.in.run.lane.pool.BeginTx(context.Background(), options) })
 	return tx, err
 }

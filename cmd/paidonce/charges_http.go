@@ -67,6 +67,10 @@ func (c apiCall) attempt(ctx context.Context, base, apiKey string) (answer []byt
 		return nil, tryAgain{error: fmt.Errorf("the answer of %s broke off: %w", base, err)}
 	}
 	if res.StatusCode < http.StatusMultipleChoices {
+		var got struct{ Object string }
+		if json.Unmarshal(answer, &got) != nil || got.Object == "" {
+			return nil, tryAgain{error: notPaidonce(res)} // a proxy's page: what became of the request is not known
+		}
 		return answer, nil
 	}
 	if err = c.refusal(res, answer); retryable(res) {
@@ -107,13 +111,17 @@ var next = map[string]string{
 	"operation_parked":       "the operator finds it with: paidonce ops list",
 }
 
+func notPaidonce(res *http.Response) error {
+	return fmt.Errorf("%s answered %s, and not as Paidonce does: check %s", res.Request.URL.Host, res.Status, apiURLVariable)
+}
+
 // refusal makes an error of an answer.
 func (c apiCall) refusal(res *http.Response, answer []byte) error {
 	var body struct {
 		Error struct{ Type, Code, Message, Charge string } `json:"error"`
 	}
 	if json.Unmarshal(answer, &body) != nil || body.Error.Message == "" {
-		return fmt.Errorf("%s answered %s, and not as Paidonce does: check %s", res.Request.URL.Host, res.Status, apiURLVariable)
+		return notPaidonce(res)
 	}
 	e := body.Error
 	said := fmt.Sprintf("%s (%d %s, request %s)", oneLine(strings.TrimSuffix(e.Message, ".")), res.StatusCode, oneLine(e.Code), oneLine(res.Header.Get("Request-Id")))

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -83,6 +85,9 @@ func newEventsListCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > opsListMax {
 				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			}
+			if typ != "" && !slices.Contains(outbox.Types, typ) {
+				return usageError{fmt.Errorf("--type must be one of %s", strings.Join(outbox.Types, ", "))}
 			}
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				now, err := a.engine.Now(ctx)

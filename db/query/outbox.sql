@@ -245,7 +245,7 @@ WITH looked AS MATERIALIZED (
     WHERE o.position IS NOT NULL AND o.position > @after::bigint
     ORDER BY o.position LIMIT @most::integer
 ), old AS MATERIALIZED (
-    SELECT l.event_id FROM looked l
+    SELECT l.event_id, l.account_id, l.type, l.position FROM looked l
     WHERE l.is_old AND EXISTS (SELECT FROM outbox n WHERE n.account_id = l.account_id AND n.type = l.type AND n.position > l.position)
         AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
         AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id AND d.next_run_at IS NOT NULL)
@@ -253,10 +253,19 @@ WITH looked AS MATERIALIZED (
     DELETE FROM deliveries d USING old WHERE d.event_id = old.event_id AND d.next_run_at IS NULL
 ), cleaned AS (
     DELETE FROM outbox o USING old WHERE o.event_id = old.event_id RETURNING o.event_id
+), told AS (
+    INSERT INTO outbox_cleaned AS c (account_id, type, position)
+    SELECT old.account_id, old.type, max(old.position) FROM old GROUP BY old.account_id, old.type ORDER BY old.account_id, old.type
+    ON CONFLICT (account_id, type) DO UPDATE SET position = greatest(c.position, excluded.position)
 )
 SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM cleaned) AS cleaned,
     coalesce((SELECT max(l.position) FROM looked l), 0)::bigint AS last_position,
     coalesce((SELECT NOT l.is_old FROM looked l ORDER BY l.position DESC LIMIT 1), true)::boolean AS young;
+
+-- name: EventsCleanedUpTo :one
+-- The highest position of an event of the account, of one type or of any, that was forgotten.
+SELECT coalesce(max(c.position), 0)::bigint AS position FROM outbox_cleaned c
+WHERE c.account_id = @account_id AND (sqlc.narg(type)::text IS NULL OR c.type = sqlc.narg(type)::text);
 
 -- name: CursorNew :exec
 -- A new publisher stands at the beginning.

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -46,8 +45,8 @@ type Config struct {
 
 // Sender sends events over HTTP. Safe for concurrent use.
 type Sender struct {
-	client  *http.Client
-	timeout time.Duration
+	transport *http.Transport // no client: an answer that points elsewhere is an answer, and not a success. Who moved registers the new address, which is checked then
+	timeout   time.Duration
 }
 
 var _ outbox.Sender = (*Sender)(nil)
@@ -59,17 +58,13 @@ func New(cfg Config) *Sender {
 	if timeout == 0 {
 		timeout = attemptLimit
 	}
-	return &Sender{timeout: timeout, client: &http.Client{
-		// An answer that points elsewhere is an answer, and not a success: who moved registers the new address, which is checked then.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Proxy:               nil, // a proxy of the environment would connect to what the guard refuses
-			DialContext:         dialer.DialContext,
-			ForceAttemptHTTP2:   true,
-			TLSHandshakeTimeout: connectLimit,
-			DisableCompression:  true, // of an answer only the beginning is looked at
-			MaxIdleConns:        idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, MaxResponseHeaderBytes: headerMax,
-		},
+	return &Sender{timeout: timeout, transport: &http.Transport{
+		Proxy:               nil, // a proxy of the environment would connect to what the guard refuses
+		DialContext:         dialer.DialContext,
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: connectLimit,
+		DisableCompression:  true, // of an answer only the beginning is looked at
+		MaxIdleConns:        idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, MaxResponseHeaderBytes: headerMax,
 	}}
 }
 
@@ -86,7 +81,7 @@ func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "Paidonce-Webhooks/1")
-	response, err := s.client.Do(request)
+	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return outbox.Answer{}, plain(err)
 	}
@@ -100,7 +95,7 @@ func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, err
 }
 
 // CloseIdle closes the connections that nobody uses.
-func (s *Sender) CloseIdle() { s.client.CloseIdleConnections() }
+func (s *Sender) CloseIdle() { s.transport.CloseIdleConnections() }
 
 // sign signs with all active secrets, in two dialects: that of Standard Webhooks, and Stripe's, so that the libraries of either verify it.
 func sign(h http.Header, m outbox.Message, now time.Time) error {
@@ -141,14 +136,10 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// plain says in few words why there was no answer. The library's text repeats the URL, which may hold what is secret to its owner.
+// plain says in few words why there was no answer.
 func plain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("no answer in time")
-	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
 	}
 	return err
 }

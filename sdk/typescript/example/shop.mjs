@@ -1,5 +1,5 @@
 // A shop that charges, refunds and lists, and goes on where it was when it is started again.
-import { CardError, DeadlineError, Paidonce } from '@paidonce/sdk';
+import { CardError, DeadlineError, Paidonce, PaidonceError } from '@paidonce/sdk';
 import { FileStore } from '@paidonce/sdk/file-store';
 
 const paidonce = new Paidonce({
@@ -10,8 +10,13 @@ const paidonce = new Paidonce({
 
 // First of all, what an earlier run left without an answer.
 for (const { name } of await paidonce.operations.unfinished()) {
-  const { data } = await paidonce.operations.resume(name);
-  console.log('resumed', name, data.id);
+  try {
+    const { data } = await paidonce.operations.resume(name);
+    console.log('resumed', name, data.id);
+  } catch (error) {
+    if (!(error instanceof PaidonceError)) throw error;
+    console.log(name, error.message); // declined, say, or still unknown; the others are not to wait for it
+  }
 }
 
 async function pay(order, source) {
@@ -30,7 +35,9 @@ const charge = await pay('order-1', 'tok_visa');
 await pay('order-1', 'tok_visa');
 await pay('order-2', 'tok_chargeDeclinedInsufficientFunds');
 
-const refund = await paidonce.refunds.create('order-1/refund', { charge: charge.id, amount: 500 });
-console.log('refunded', refund.data.amount, 'request', refund.requestId);
+if (charge) {
+  const refund = await paidonce.refunds.create('order-1/refund', { charge: charge.id, amount: 500 });
+  console.log('refunded', refund.data.amount, 'request', refund.requestId);
+}
 
 for await (const { id, amount, status } of paidonce.charges.all({ limit: 10 })) console.log(id, amount, status);

@@ -1,114 +1,136 @@
-import { createClient } from './generated/client/index.js';
-import {
-  deleteWebhookEndpoint, getCharge, getEvent, getIdempotencyKey, getRefund, getWebhookEndpoint, listCharges, listEvents, listRefunds,
-  listWebhookEndpoints, putWebhookEndpoint, resendEvent, rotateWebhookEndpointSecret,
-} from './generated/sdk.gen.js';
 import type {
-  CaptureParams, Charge, ChargeParams, DeletedWebhookEndpoint, Event, EventResend, EventResendParams, IdempotencyKey, ListChargesData,
-  ListEventsData, ListRefundsData, Refund, RefundParams, WebhookEndpoint, WebhookEndpointParams,
+  CaptureParams, Charge, ChargeList, ChargeParams, DeletedWebhookEndpoint, Event, EventList, EventResend, EventResendParams, IdempotencyKey,
+  ListChargesData, ListEventsData, ListRefundsData, Refund, RefundList, RefundParams, WebhookEndpoint, WebhookEndpointList, WebhookEndpointParams,
 } from './generated/types.gen.js';
-import { Operations, type Result } from './operations.js';
-import { exchange, type RetryOptions } from './retry.js';
-import { errorOf } from './errors.js';
+import { canonical, Operations, resultOf, type Result } from './operations.js';
+import { Exchanger, type ExchangerOptions, type Outgoing } from './retry.js';
 import type { OperationStore } from './store.js';
 
-export interface PaidonceOptions extends RetryOptions {
-  apiKey: string;
-  /** Such as `http://127.0.0.1:8080`. */
-  baseUrl: string;
+export interface PaidonceOptions extends ExchangerOptions {
   /** Where operations are kept. */
   store: OperationStore;
-  /** From what age on an unfinished operation is not sent again; below the server's retention of keys. Default: 23 hours. */
+  /** From what age on an unfinished operation is not sent again, in milliseconds; below the server's retention of keys. Default: 23 hours. */
   maxAgeMs?: number;
 }
 
 type Query<T extends { query?: unknown }> = NonNullable<T['query']>;
 type Page<T> = { has_more: boolean; data: Array<T> };
-type Fields<T> = { data?: T | undefined; error?: unknown; response?: Response };
+
+/** Milliseconds: below the 24 hours for which a server keeps its keys unless configured otherwise. */
+const maxAge = 23 * 3600 * 1000;
+/** The most that a list returns at once. */
+const fullPage = 100;
 
 /** A client of a Paidonce installation. */
 export class Paidonce {
   readonly operations: Operations;
-  readonly #calls;
+  readonly #exchanger: Exchanger;
 
   constructor(options: PaidonceOptions) {
-    this.operations = new Operations(options);
-    this.#calls = createClient({
-      baseUrl: options.baseUrl,
-      auth: options.apiKey,
-      // What does the same when it is repeated is retried as well, without an operation; what is answered in the end is handed on as it came.
-      fetch: async (request) => {
-        const { url, method, headers } = request as Request;
-        const body = await (request as Request).text();
-        const answer = await exchange(url, { method, headers, ...(body && { body }) }, options);
-        return new Response(answer.text, { status: answer.status, headers: answer.headers });
-      },
-    });
+    const { store, maxAgeMs = maxAge } = options;
+    if (!(maxAgeMs > 0)) throw new TypeError('maxAgeMs has to be a positive number of milliseconds');
+    this.#exchanger = new Exchanger(options);
+    this.operations = new Operations(this.#exchanger, store, maxAgeMs);
   }
 
+  /** Taking money. Each write takes the name of its operation, your own, first: it is done once for the name. */
   readonly charges = {
     /** Charges once for the operation's name, however often and from wherever it is called. */
-    create: (operation: string, params: ChargeParams): Promise<Result<Charge>> => this.operations.run<Charge>(operation, '/v1/charges', params),
-    /** Takes the money of a charge that was made with `capture: false`. */
-    capture: (operation: string, id: string, params: CaptureParams = {}): Promise<Result<Charge>> =>
-      this.operations.run<Charge>(operation, `/v1/charges/${encodeURIComponent(id)}/capture`, params),
-    retrieve: async (id: string): Promise<Result<Charge>> => result(await getCharge({ client: this.#calls, path: { id } })),
-    list: async (query: Query<ListChargesData> = {}): Promise<Result<Page<Charge>>> => result(await listCharges({ client: this.#calls, query })),
+    create: async (operation: string, params: ChargeParams): Promise<Result<Charge>> => this.operations.run(operation, '/v1/charges', params),
+    /** Takes the money of a charge that was made with `capture: false`, all of it or the amount that the parameters name. */
+    capture: async (operation: string, id: string, params: CaptureParams = {}): Promise<Result<Charge>> =>
+      this.operations.run(operation, `/v1/charges/${segment(id)}/capture`, params),
+    retrieve: async (id: string): Promise<Result<Charge>> => this.#get(`/v1/charges/${segment(id)}`, 'charge'),
+    /** A page of charges, newest first. */
+    list: async (query: Query<ListChargesData> = {}): Promise<Result<ChargeList>> => this.#get(`/v1/charges${queryOf(query)}`, 'list'),
     /** All charges, newest first, page after page. */
     all: (query: Query<ListChargesData> = {}): AsyncGenerator<Charge> => walk(query, (q) => this.charges.list(q)),
   };
 
+  /** Giving money back. */
   readonly refunds = {
-    create: (operation: string, params: RefundParams): Promise<Result<Refund>> => this.operations.run<Refund>(operation, '/v1/refunds', params),
-    retrieve: async (id: string): Promise<Result<Refund>> => result(await getRefund({ client: this.#calls, path: { id } })),
-    list: async (query: Query<ListRefundsData> = {}): Promise<Result<Page<Refund>>> => result(await listRefunds({ client: this.#calls, query })),
+    /** Gives money back, once for the operation's name. */
+    create: async (operation: string, params: RefundParams): Promise<Result<Refund>> => this.operations.run(operation, '/v1/refunds', params),
+    retrieve: async (id: string): Promise<Result<Refund>> => this.#get(`/v1/refunds/${segment(id)}`, 'refund'),
+    /** A page of refunds, newest first. */
+    list: async (query: Query<ListRefundsData> = {}): Promise<Result<RefundList>> => this.#get(`/v1/refunds${queryOf(query)}`, 'list'),
+    /** All refunds, newest first, page after page. */
     all: (query: Query<ListRefundsData> = {}): AsyncGenerator<Refund> => walk(query, (q) => this.refunds.list(q)),
-  };
-
-  readonly events = {
-    retrieve: async (id: string): Promise<Result<Event>> => result(await getEvent({ client: this.#calls, path: { id } })),
-    /** A page, the oldest first unless `order` says otherwise. */
-    list: async (query: Query<ListEventsData> = {}): Promise<Result<Page<Event>>> => result(await listEvents({ client: this.#calls, query })),
-    /**
-     * All events, page after page, up to the last there is now. To read on later give the id of the last one as `starting_after`: nothing is
-     * missed, and nothing comes twice. An error with the code `resource_missing` says that this event is no longer kept.
-     */
-    all: (query: Query<ListEventsData> = {}): AsyncGenerator<Event> => walk(query, (q) => this.events.list(q)),
-    /** Delivers an event again, under the same id: to all endpoints that want it, or to `webhook_endpoint`. */
-    resend: async (id: string, params: EventResendParams = {}): Promise<Result<EventResend>> =>
-      result(await resendEvent({ client: this.#calls, path: { id }, body: params })),
-  };
-
-  readonly webhookEndpoints = {
-    /**
-     * Registers an endpoint under an id of your choice, or replaces what was registered under it; the secret stays. It may be repeated as often
-     * as you like, so call it whenever your program starts.
-     */
-    put: async (id: string, params: WebhookEndpointParams): Promise<Result<WebhookEndpoint>> =>
-      result(await putWebhookEndpoint({ client: this.#calls, path: { id }, body: params })),
-    retrieve: async (id: string): Promise<Result<WebhookEndpoint>> => result(await getWebhookEndpoint({ client: this.#calls, path: { id } })),
-    /** All of them; there are 50 at most. */
-    list: async (): Promise<Result<Page<WebhookEndpoint>>> => result(await listWebhookEndpoints({ client: this.#calls })),
-    /** Forgets an endpoint and what is queued for it. A 404 may also mean that an attempt whose answer was lost has deleted it. */
-    delete: async (id: string): Promise<Result<DeletedWebhookEndpoint>> => result(await deleteWebhookEndpoint({ client: this.#calls, path: { id } })),
-    /** A new secret; those before it sign as well for a day. After a lost answer it is rotated once more, which does no harm. */
-    rotateSecret: async (id: string): Promise<Result<WebhookEndpoint>> =>
-      result(await rotateWebhookEndpointSecret({ client: this.#calls, path: { id } })),
   };
 
   readonly idempotencyKeys = {
     /** What became of a key. */
-    retrieve: async (key: string): Promise<Result<IdempotencyKey>> => result(await getIdempotencyKey({ client: this.#calls, path: { key } })),
+    retrieve: async (key: string): Promise<Result<IdempotencyKey>> => this.#get(`/v1/idempotency_keys/${segment(key)}`, 'idempotency_key'),
   };
+
+  /** What came true. */
+  readonly events = {
+    retrieve: async (id: string): Promise<Result<Event>> => this.#get(`/v1/events/${segment(id)}`, 'event'),
+    /** A page of events, oldest first unless the query says otherwise. */
+    list: async (query: Query<ListEventsData> = {}): Promise<Result<EventList>> => this.#get(`/v1/events${queryOf(query)}`, 'list'),
+    /**
+     * All events there are now, oldest first unless the query says otherwise, page after page. Keep the id of the last one and come back later
+     * with it as `starting_after`: nothing is missed, and nothing comes twice. An InvalidRequestError with the code `resource_missing` says that
+     * the event of `starting_after` is no longer kept.
+     */
+    all: (query: Query<ListEventsData> = {}): AsyncGenerator<Event> => walk(query, (q) => this.events.list(q)),
+    /**
+     * Has the event delivered once more, under the same id: to all endpoints that want it, or to the one that the parameters name. Once for each
+     * call, whatever answers are lost.
+     */
+    resend: async (id: string, params: EventResendParams = {}): Promise<Result<EventResend>> =>
+      this.#call({ method: 'POST', path: `/v1/events/${segment(id)}/resend`, object: 'event_resend', body: canonical(params), key: crypto.randomUUID() }),
+  };
+
+  /** Where events are delivered. You name an endpoint, so putting the same once more changes nothing and no operation is kept. */
+  readonly webhookEndpoints = {
+    /**
+     * Registers an endpoint under an id of your choice, or replaces what was registered under it; the secret stays. It may be repeated as often
+     * as you like, so call it whenever your program starts. The answer has the secret that signs.
+     */
+    put: async (id: string, params: WebhookEndpointParams): Promise<Result<WebhookEndpoint>> =>
+      this.#call({ method: 'PUT', path: endpoint(id), object: 'webhook_endpoint', body: canonical(params) }),
+    retrieve: async (id: string): Promise<Result<WebhookEndpoint>> => this.#get(endpoint(id), 'webhook_endpoint'),
+    /** All endpoints, 50 at most; there are no pages. */
+    list: async (): Promise<Result<WebhookEndpointList>> => this.#get('/v1/webhook_endpoints', 'list'),
+    /** Forgets an endpoint and what is queued for it. A 404 may mean that an earlier attempt of yours did it. */
+    delete: async (id: string): Promise<Result<DeletedWebhookEndpoint>> =>
+      this.#call({ method: 'DELETE', path: endpoint(id), object: 'webhook_endpoint' }),
+    /** Makes a new secret; the ones before sign, too, for another 24 hours. One for each call, whatever answers are lost. */
+    rotateSecret: async (id: string): Promise<Result<WebhookEndpoint>> =>
+      this.#call({ method: 'POST', path: `${endpoint(id)}/rotate_secret`, object: 'webhook_endpoint', key: crypto.randomUUID() }),
+  };
+
+  #get<T>(path: string, object: string): Promise<Result<T>> {
+    return this.#call({ method: 'GET', path, object });
+  }
+
+  /** Makes a call for which no operation is kept: it does the same when it is repeated, or has a key for its own attempts. */
+  async #call<T>(request: Outgoing): Promise<Result<T>> {
+    return resultOf(await this.#exchanger.exchange(request));
+  }
 }
 
-function result<T>({ data, error, response }: Fields<T>): Result<T> {
-  // Without an answer there is only the error that the exchange raised.
-  if (!response) throw error;
-  if (!response.ok || data === undefined) {
-    throw errorOf(response.status, response.headers, typeof error === 'string' ? error : JSON.stringify(error));
+const endpoint = (id: string): string => `/v1/webhook_endpoints/${segment(id)}`;
+
+/** A part of a path. Without one, or with one that an URL does not keep, something else than is meant would be asked for. */
+function segment(id: string): string {
+  if (typeof id !== 'string' || ['', '.', '..'].includes(id)) throw new TypeError(`${JSON.stringify(id)} is not an id`);
+  return encodeURIComponent(id);
+}
+
+/** Writes a query as the API reads it: `created[gte]=…` for what is nested. What is undefined is not there. */
+function queryOf(query: object): string {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    const members = value !== null && typeof value === 'object' ? Object.entries(value).map(([inner, bound]) => [`${name}[${inner}]`, bound]) : [[name, value]];
+    for (const [member, bound] of members) {
+      if (bound === null) throw new TypeError(`${member} is null`);
+      if (bound !== undefined) pairs.append(member, String(bound));
+    }
   }
-  return { data, status: response.status, headers: response.headers, requestId: response.headers.get('Request-Id') ?? undefined, replayed: false };
+  const text = pairs.toString();
+  return text && `?${text}`;
 }
 
 async function* walk<T extends { id: string }, Q extends { starting_after?: string; limit?: number }>(
@@ -117,7 +139,7 @@ async function* walk<T extends { id: string }, Q extends { starting_after?: stri
 ): AsyncGenerator<T> {
   let from = query.starting_after;
   for (;;) {
-    const { data: page } = await list({ limit: 100, ...query, ...(from && { starting_after: from }) });
+    const { data: page } = await list({ limit: fullPage, ...query, ...(from && { starting_after: from }) });
     yield* page.data;
     from = page.data.at(-1)?.id;
     if (!page.has_more || !from) return;

@@ -2,23 +2,25 @@ import type { Error as ErrorBody } from './generated/types.gen.js';
 
 type Details = ErrorBody['error'];
 
-/** Everything that this library raises. */
+/** Everything that this library raises, besides TypeError for what cannot be sent or checked at all. */
 export class PaidonceError extends Error {
   override name = 'PaidonceError';
 }
 
-/** No answer came: the connection failed, or took too long. The request may have been carried out. */
-export class ConnectionError extends PaidonceError {
-  override name = 'ConnectionError';
+/** No answer came: the connection failed, took too long, or what came is not from Paidonce. The request may have been carried out. */
+export class ApiConnectionError extends PaidonceError {
+  override name = 'ApiConnectionError';
 }
 
 /** An answer that is an error. The subclasses tell the kinds apart. */
 export class ApiError extends PaidonceError {
   override name = 'ApiError';
+  /** Such as `card_error`; undefined when the answer is not from Paidonce itself but from a proxy, say. */
   readonly type: Details['type'] | undefined;
   readonly code: string | undefined;
   readonly param: string | undefined;
   readonly declineCode: string | undefined;
+  /** The id of the charge that the request stands for. */
   readonly charge: string | undefined;
   /** What a program should do; `docs/errors.md` of Paidonce explains it. */
   readonly advice: Details['advice'] | undefined;
@@ -57,10 +59,12 @@ export class InvalidRequestError extends ApiError {
   override name = 'InvalidRequestError';
 }
 
+/** There is no such API key. */
 export class AuthenticationError extends ApiError {
   override name = 'AuthenticationError';
 }
 
+/** Too many requests. */
 export class RateLimitError extends ApiError {
   override name = 'RateLimitError';
 }
@@ -86,23 +90,33 @@ export class StaleOperationError extends PaidonceError {
   override name = 'StaleOperationError';
 }
 
-const classes: Record<Details['type'], typeof ApiError> = {
-  api_error: ApiError,
-  authentication_error: AuthenticationError,
-  card_error: CardError,
-  idempotency_error: IdempotencyError,
-  invalid_request_error: InvalidRequestError,
-  rate_limit_error: RateLimitError,
-};
+/** Nothing was begun under the name, or it was forgotten. */
+export class UnknownOperationError extends PaidonceError {
+  override name = 'UnknownOperationError';
+}
 
-/** Makes an error of an answer; of one that is not ours (a proxy's page, say) as well. */
+const classes = new Map<string, typeof ApiError>([
+  ['card_error', CardError],
+  ['idempotency_error', IdempotencyError],
+  ['invalid_request_error', InvalidRequestError],
+  ['authentication_error', AuthenticationError],
+  ['rate_limit_error', RateLimitError],
+]);
+
+/** Makes an error of an answer; of one that is not ours (a proxy's page, say) as well, but without any details. */
 export function errorOf(status: number, headers: Headers, text: string): ApiError {
-  let details: Partial<Details> = {};
+  const details = (objectOf(text)?.error ?? {}) as Partial<Details>;
+  const ours = typeof details.type === 'string';
+  const kind = (ours && classes.get(details.type!)) || ApiError;
+  return new kind(status, ours ? details : {}, headers.get('Request-Id') ?? undefined, headers.get('Idempotent-Replayed') === 'true', headers);
+}
+
+/** The JSON object that a text is, or undefined. */
+export function objectOf(text: string): Record<string, unknown> | undefined {
   try {
-    details = (JSON.parse(text) as ErrorBody).error ?? {};
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
   } catch {
-    // Not JSON, so not from Paidonce itself: the status says enough.
+    return undefined;
   }
-  const kind = (details.type && classes[details.type]) || ApiError;
-  return new kind(status, details, headers.get('Request-Id') ?? undefined, headers.get('Idempotent-Replayed') === 'true', headers);
 }

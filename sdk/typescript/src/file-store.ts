@@ -1,26 +1,34 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import type { Operation, OperationStore } from './store.js';
 
-/** Keeps each operation in a file of its own, in one folder that several processes of one machine may share. */
+/**
+ * Keeps each operation in a file of its own, in one folder that several processes of one machine may share; those of Paidonce's libraries for
+ * other languages, too. The folder has to be on a file system that has hard links.
+ */
 export class FileStore implements OperationStore {
-  constructor(readonly folder: string) {}
+  readonly folder: string;
+
+  constructor(folder: string) {
+    this.folder = resolve(folder);
+  }
 
   async begin(operation: Operation): Promise<Operation> {
     const written = await this.#write(operation);
     try {
-      // A link is made by one process only, and never shows half a file.
-      await link(written, this.#file(operation.name));
-      await this.#sync();
-      return operation;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      for (;;) {
+        // A link is made by one process only, and never shows half a file.
+        const made = await link(written, this.#file(operation.name)).then(() => operation, unless('EEXIST'));
+        const kept = made ?? (await this.find(operation.name));
+        if (!kept) continue; // forgotten in between
+        // Also when another process made the link: perhaps it has not come to this yet, and we are about to send.
+        await sync(this.folder);
+        return kept;
+      }
     } finally {
       await rm(written, { force: true });
     }
-    const first = await this.find(operation.name);
-    return first ?? this.begin(operation); // forgotten in between
   }
 
   async find(name: string): Promise<Operation | undefined> {
@@ -29,7 +37,7 @@ export class FileStore implements OperationStore {
 
   async finish(operation: Operation): Promise<void> {
     await rename(await this.#write(operation), this.#file(operation.name));
-    await this.#sync();
+    await sync(this.folder);
   }
 
   async forget(name: string): Promise<void> {
@@ -37,7 +45,7 @@ export class FileStore implements OperationStore {
   }
 
   async unfinished(): Promise<Operation[]> {
-    const names = await readdir(this.folder).catch(() => []);
+    const names = (await readdir(this.folder).catch(unless('ENOENT'))) ?? [];
     const all = await Promise.all(names.filter((name) => name.endsWith('.json')).map((name) => read(join(this.folder, name))));
     return all.filter((operation) => operation !== undefined && !operation.answer) as Operation[];
   }
@@ -49,7 +57,7 @@ export class FileStore implements OperationStore {
 
   /** Writes the operation to a file of another name, and to the disk. */
   async #write(operation: Operation): Promise<string> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await make(this.folder);
     const name = join(this.folder, `${randomUUID()}.new`);
     const file = await open(name, 'wx', 0o600);
     try {
@@ -60,23 +68,34 @@ export class FileStore implements OperationStore {
     }
     return name;
   }
-
-  /** Brings the folder itself to the disk: else a power cut may take the file's name away. */
-  async #sync(): Promise<void> {
-    const folder = await open(this.folder, 'r');
-    try {
-      await folder.sync();
-    } finally {
-      await folder.close();
-    }
-  }
 }
 
 async function read(file: string): Promise<Operation | undefined> {
+  const text = await readFile(file, 'utf8').catch(unless('ENOENT'));
+  return text === undefined ? undefined : (JSON.parse(text) as Operation);
+}
+
+/** Makes a folder with those above it, and brings their names to the disk: else a power cut may take the folder away. */
+async function make(folder: string): Promise<void> {
+  if (await stat(folder).catch(unless('ENOENT'))) return;
+  const above = dirname(folder);
+  await make(above);
+  await mkdir(folder, { mode: 0o700 }).catch(unless('EEXIST'));
+  await sync(above);
+}
+
+/** Brings a folder itself to the disk: else a power cut may take a file's name away. Windows does so by itself, and has no such call. */
+async function sync(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const opened = await open(folder, 'r');
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as Operation;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    await opened.sync();
+  } finally {
+    await opened.close();
   }
 }
+
+/** Makes undefined of the error that is expected. */
+const unless = (code: string) => (error: NodeJS.ErrnoException): undefined => {
+  if (error.code !== code) throw error;
+};

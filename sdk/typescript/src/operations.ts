@@ -1,5 +1,6 @@
-import { errorOf, OperationMismatchError, PaidonceError, StaleOperationError } from './errors.js';
-import { exchange, type RetryOptions } from './retry.js';
+import { errorOf, OperationMismatchError, StaleOperationError, UnknownOperationError, type ApiError } from './errors.js';
+import type { ChargeParams } from './generated/types.gen.js';
+import type { Exchange, Exchanger } from './retry.js';
 import type { Operation, OperationStore } from './store.js';
 
 export interface Result<T> {
@@ -11,42 +12,31 @@ export interface Result<T> {
   replayed: boolean;
 }
 
-export interface OperationsOptions extends RetryOptions {
-  apiKey: string;
-  baseUrl: string;
-  store: OperationStore;
-  maxAgeMs?: number;
-}
-
-const day = 24 * 3600 * 1000;
-
 /**
  * The client's half of the contract: a key is made once for each operation and kept before the first attempt, and each attempt sends the
  * bytes of the first, also after a crash.
  */
 export class Operations {
-  readonly #options: OperationsOptions;
+  readonly #exchanger: Exchanger;
   readonly #store: OperationStore;
+  readonly #maxAgeMs: number;
 
-  constructor(options: OperationsOptions) {
-    this.#options = options;
-    this.#store = options.store;
+  constructor(exchanger: Exchanger, store: OperationStore, maxAgeMs: number) {
+    this.#exchanger = exchanger;
+    this.#store = store;
+    this.#maxAgeMs = maxAgeMs;
   }
 
   /** Begins the operation, or goes on with it when it was begun. */
   async run<T>(name: string, path: string, params: object): Promise<Result<T>> {
-    const fresh = newOperation(name, path, params);
-    const kept = await this.#store.begin(fresh);
-    if (kept.path !== path || kept.body !== fresh.body) {
-      throw new OperationMismatchError(`The operation ${name} was begun with another request. Nothing was sent.`);
-    }
-    return this.#drive<T>(kept, kept.key === fresh.key);
+    const { kept, first } = await begin(this.#store, name, path, params);
+    return this.#drive<T>(kept, first);
   }
 
-  /** Goes on with an operation that was begun, without its parameters. */
+  /** Goes on with an operation that was begun, without its parameters. Raises UnknownOperationError when it was not. */
   async resume<T>(name: string): Promise<Result<T>> {
     const kept = await this.#store.find(name);
-    if (!kept) throw new PaidonceError(`There is no operation ${name}.`);
+    if (!kept) throw new UnknownOperationError(`There is no operation ${name}.`);
     return this.#drive<T>(kept, false);
   }
 
@@ -61,44 +51,70 @@ export class Operations {
   }
 
   async #drive<T>(operation: Operation, first: boolean): Promise<Result<T>> {
-    if (operation.answer) return learnt<T>(operation.answer);
-    if (Date.now() - operation.begun > (this.#options.maxAgeMs ?? day - 3600 * 1000)) {
+    if (operation.answer) return known<T>(operation.answer);
+    if (Date.now() - operation.begun > this.#maxAgeMs) {
       throw new StaleOperationError(`The operation ${operation.name} was begun too long ago to be sent again. Find out what became of it.`);
     }
-    const answer = await exchange(new URL(operation.path, this.#options.baseUrl).href, this.#request(operation), this.#options);
-    const { status, headers, text } = answer;
-    const requestId = headers.get('Request-Id') ?? undefined;
-    const ok = status < 300;
-    if (ok || status === 402) {
-      await this.#store.finish({ ...operation, answer: { status, requestId: requestId ?? '', body: text } });
-    } else if (first && !answer.uncertain && [400, 413, 415].includes(status)) {
-      // Refused at the first attempt, so nothing moved, and the corrected request may have the name. After an attempt without an answer
-      // a refusal proves nothing about that attempt, and the key is kept.
+    const { path, body, key } = operation;
+    const exchange = await this.#exchanger.exchange({ method: 'POST', path, object: path === '/v1/refunds' ? 'refund' : 'charge', body, key });
+    const { status, headers, text, error } = exchange;
+    if (!error || (status === 402 && error.type === 'card_error')) {
+      await this.#store.finish({ ...operation, answer: { status, requestId: headers.get('Request-Id') ?? '', body: text } });
+    } else if (refuses(error) && (error.replayed || (first && !exchange.uncertain))) {
+      // The corrected request may have the name, under a new key, as nothing was done under this one, nor will be: its only attempt was refused, or the
+      // refusal is stored. A refusal after an attempt without an answer proves less, though the server looks at a key that is taken before it refuses a
+      // capture or a refund: it says that nothing was begun so far. The lost attempt may still arrive, and pass when the charge has changed by then, or
+      // another version of the server reads it. Under the same key that is no harm, beside a new one it would be the second payment.
       await this.#store.forget(operation.name);
     }
-    if (!ok) throw errorOf(status, headers, text);
-    return { data: JSON.parse(text) as T, status, headers, requestId, replayed: headers.get('Idempotent-Replayed') === 'true' };
-  }
-
-  #request({ method, body, key }: Operation): RequestInit {
-    return {
-      method,
-      body,
-      headers: { Authorization: `Bearer ${this.#options.apiKey}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
-    };
+    return resultOf<T>(exchange);
   }
 }
 
+/**
+ * Tells whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is mended.
+ * A 404 is of the second kind, unless it is what the request names that is not there.
+ */
+function refuses({ type, advice, status, code }: ApiError): boolean {
+  return type === 'invalid_request_error' && (advice === 'fix_and_use_new_key' || (status === 404 && code === 'resource_missing'));
+}
+
+/** Raises the error of an exchange that has one. */
+export function resultOf<T>({ status, headers, data, error }: Exchange): Result<T> {
+  if (error) throw error;
+  const requestId = headers.get('Request-Id') ?? undefined;
+  return { data: data as T, status, headers, requestId, replayed: headers.get('Idempotent-Replayed') === 'true' };
+}
+
 /** An answer that is kept here is given again without asking: the server forgets its keys one day. */
-function learnt<T>({ status, requestId, body }: NonNullable<Operation['answer']>): Result<T> {
+function known<T>({ status, requestId, body }: NonNullable<Operation['answer']>): Result<T> {
   const headers = new Headers({ 'Request-Id': requestId, 'Idempotent-Replayed': 'true' });
   if (status >= 300) throw errorOf(status, headers, body);
   return { data: JSON.parse(body) as T, status, headers, requestId, replayed: true };
 }
 
+/** Keeps the operation, unless it was begun before; then it must have been the same. */
+async function begin(store: OperationStore, name: string, path: string, params: object): Promise<{ kept: Operation; first: boolean }> {
+  const fresh = newOperation(name, path, params);
+  const kept = await store.begin(fresh);
+  if (kept.path !== path || kept.body !== fresh.body) {
+    throw new OperationMismatchError(`The operation ${name} was begun with another request. Nothing was sent.`);
+  }
+  return { kept, first: kept.key === fresh.key };
+}
+
 /** An operation to be kept by `begin` of a store, such as one within the transaction that makes your order; `resume` sends it later. */
 export function newOperation(name: string, path: string, params: object): Operation {
+  if (typeof name !== 'string' || !name) throw new TypeError('an operation needs a name');
   return { name, key: crypto.randomUUID(), method: 'POST', path, body: canonical(params), begun: Date.now() };
+}
+
+/**
+ * Keeps a charge to be made and sends nothing: with a store within the transaction that makes your order, the order and its payment are begun
+ * together or not at all. Resume it after the commit. Raises OperationMismatchError when the name was begun with another request.
+ */
+export async function beginCharge(store: OperationStore, name: string, params: ChargeParams): Promise<void> {
+  await begin(store, name, '/v1/charges', params);
 }
 
 /** JSON with the members in one order, so that the same parameters are the same bytes however the caller wrote them. */

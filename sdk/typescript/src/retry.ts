@@ -1,29 +1,49 @@
-import { ConnectionError, DeadlineError, errorOf, type ApiError } from './errors.js';
+import { ApiConnectionError, ApiError, DeadlineError, errorOf, objectOf } from './errors.js';
 
 export interface RetryOptions {
   /** How long a call may take with all its attempts, in milliseconds. Default: 60,000. */
   deadlineMs?: number;
-  /** How long one attempt may take. Default: 30,000. */
+  /** How long one attempt may take, in milliseconds. Default: 30,000. */
   attemptMs?: number;
   fetch?: typeof globalThis.fetch;
 }
 
+export interface ExchangerOptions extends RetryOptions {
+  apiKey: string;
+  /** Such as `http://127.0.0.1:8080`. */
+  baseUrl: string;
+}
+
+/** A request: the same at each attempt, byte for byte. */
+export interface Outgoing {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  path: string;
+  /** What is asked for, as `object` of a success names it. */
+  object: string;
+  body?: string;
+  /** The idempotency key. */
+  key?: string;
+}
+
+/** An answer that is not to be asked for again. */
 export interface Exchange {
   status: number;
   headers: Headers;
   text: string;
+  /** What was asked for, when the answer is a success. */
+  data?: unknown;
+  error?: ApiError;
   /** Whether an earlier attempt of this call may have been carried out. */
   uncertain: boolean;
 }
 
+/** Milliseconds. Long enough for a server that restarts to be noticed by few attempts, too short for a person to mind. */
 const shortestPause = 200;
+/** Milliseconds. Who waits for a server that is down for long asks six times a minute. */
 const longestPause = 10_000;
+/** Milliseconds: what the timers of JavaScript can count. */
+const longestTimer = 2 ** 31 - 1;
 const retried = new Set([408, 409, 425, 429]);
-
-/** Tells whether the same request should be sent again. Of the answers that say so in `advice`, none may overrule the statuses. */
-function again(error: ApiError): boolean {
-  return (error.status >= 500 || retried.has(error.status)) && error.advice !== 'stop';
-}
 
 /** Milliseconds of a `Retry-After`, which is a number of seconds or a date. */
 export function retryAfter(headers: Headers, now = Date.now()): number {
@@ -40,33 +60,70 @@ export function pauseAfter(attempt: number, asked: number, random = Math.random(
   return asked + (most / 2) * (1 + random);
 }
 
-/** Sends a request until there is an answer. The request is the same each time, byte for byte. */
-export async function exchange(url: string, init: RequestInit, options: RetryOptions): Promise<Exchange> {
-  const deadline = Date.now() + (options.deadlineMs ?? 60_000);
-  const send = options.fetch ?? globalThis.fetch;
-  let uncertain = false;
-  for (let attempt = 0; ; attempt++) {
-    let failure: Error;
-    let asked = 0;
-    try {
-      const left = deadline - Date.now();
-      const limit = AbortSignal.timeout(Math.max(1, Math.min(left, options.attemptMs ?? 30_000)));
-      // A redirect would carry the request and its API key to another place.
-      const answer = await send(url, { ...init, redirect: 'error', signal: limit });
-      const text = await answer.text();
-      if (answer.ok) return { status: answer.status, headers: answer.headers, text, uncertain };
-      const error = errorOf(answer.status, answer.headers, text);
-      if (!again(error)) return { status: answer.status, headers: answer.headers, text, uncertain };
-      asked = retryAfter(answer.headers);
-      failure = error;
-    } catch (cause) {
-      failure = new ConnectionError(`No answer from ${new URL(url).host}: ${reason(cause)}`, { cause });
+/** Knows the installation, the API key and how patient to be. */
+export class Exchanger {
+  readonly #base: string;
+  readonly #host: string;
+  readonly #headers: Record<string, string>;
+  readonly #deadlineMs: number;
+  readonly #attemptMs: number;
+  readonly #send: typeof globalThis.fetch;
+
+  constructor({ baseUrl, apiKey, deadlineMs = 60_000, attemptMs = 30_000, fetch = globalThis.fetch }: ExchangerOptions) {
+    const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+    if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
+      throw new TypeError('baseUrl has to be the URL of an installation, such as http://127.0.0.1:8080');
     }
-    uncertain = true;
-    const pause = pauseAfter(attempt, asked);
-    if (Date.now() + pause >= deadline) throw new DeadlineError(`Time is up: ${failure.message}`, { cause: failure });
-    await new Promise((wake) => setTimeout(wake, pause));
+    if (typeof apiKey !== 'string' || !/^[!-~]+$/.test(apiKey)) throw new TypeError('apiKey has to be an API key, without spaces or line breaks');
+    if (![deadlineMs, attemptMs].every((limit) => limit > 0 && limit <= longestTimer)) {
+      throw new TypeError('deadlineMs and attemptMs have to be positive numbers of milliseconds, of 24 days at most');
+    }
+    this.#base = url.href.replace(/\/+$/, '');
+    this.#host = url.host;
+    this.#headers = { Authorization: `Bearer ${apiKey}`, Accept: 'application/json' };
+    this.#deadlineMs = deadlineMs;
+    this.#attemptMs = attemptMs;
+    this.#send = fetch;
   }
+
+  /** Sends a request until there is an answer. Raises DeadlineError when there is none in time. */
+  async exchange(request: Outgoing): Promise<Exchange> {
+    const end = performance.now() + this.#deadlineMs;
+    for (let attempt = 0; ; attempt++) {
+      const taken = await this.#attempt(request, end, attempt > 0);
+      if (!(taken instanceof Error)) return taken;
+      const pause = pauseAfter(attempt, taken instanceof ApiError ? retryAfter(taken.headers) : 0);
+      if (performance.now() + pause >= end) throw new DeadlineError(`Time is up: ${taken.message}`, { cause: taken });
+      await new Promise((wake) => setTimeout(wake, pause));
+    }
+  }
+
+  /** Returns an error when the same request should be sent again. */
+  async #attempt({ method, path, object, body, key }: Outgoing, end: number, uncertain: boolean): Promise<Exchange | ApiError | ApiConnectionError> {
+    const headers = { ...this.#headers, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...(key && { 'Idempotency-Key': key }) };
+    const limit = AbortSignal.timeout(Math.ceil(Math.max(1, Math.min(this.#attemptMs, end - performance.now()))));
+    const send = this.#send; // some need to be called without a `this`
+    try {
+      // A redirect would carry the request and its API key to another place.
+      const answer = await send(this.#base + path, { method, headers, ...(body !== undefined && { body }), redirect: 'manual', signal: limit });
+      return take({ status: answer.status, headers: answer.headers, text: await answer.text(), uncertain }, object);
+    } catch (cause) {
+      return new ApiConnectionError(`No answer from ${this.#host}: ${reason(cause)}`, { cause });
+    }
+  }
+}
+
+function take(answer: Exchange, object: string): Exchange | ApiError | ApiConnectionError {
+  const { status, headers, text } = answer;
+  if (status >= 200 && status < 300) {
+    const data = objectOf(text);
+    // A proxy's page, say, or the beginning of an answer: what became of the request is not known.
+    if (data?.object !== object) return new ApiConnectionError(`The answer with status ${status} is not from Paidonce: it is no ${object}.`);
+    return { ...answer, data };
+  }
+  const error = errorOf(status, headers, text);
+  if ((status >= 500 || retried.has(status)) && error.advice !== 'stop') return error;
+  return { ...answer, error };
 }
 
 /** fetch says "fetch failed" and hides the reason one level down. */

@@ -1,19 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { PaidonceError } from './errors.js';
-import type { Charge, Refund } from './generated/types.gen.js';
-
-/** What Paidonce delivers. */
-export interface WebhookEvent {
-  /** Deliveries may be repeated: who has stored the id has seen the event. */
-  id: string;
-  object: 'event';
-  type: string;
-  created: number;
-  livemode: boolean;
-  /** Of the events of one object, from 1 without gaps: what came first, whatever arrived first. */
-  sequence: number;
-  data: { object: Charge | Refund };
-}
+import type { Event } from './generated/types.gen.js';
 
 /** The delivery is not from Paidonce, was changed, or is too old. Answer 400 and believe nothing of it. */
 export class SignatureError extends PaidonceError {
@@ -23,30 +10,40 @@ export class SignatureError extends PaidonceError {
 type HeaderSource = Headers | Record<string, string | string[] | undefined>;
 
 /**
- * Checks a delivery and returns its event. The body has to be the bytes as they came, before any parser; the secrets are the endpoint's
- * (`whsec_…`), several while one is replaced.
+ * Checks a delivery and returns its event. The body has to be the bytes as they came, before any parser; header names may be in any letter
+ * case. The secrets are the endpoint's (`whsec_…`), several while one is replaced.
+ *
+ * `toleranceSeconds` is how old the delivery may be, or of the future; `now` is for tests. Raises SignatureError when the delivery is not to be
+ * believed, and TypeError, whatever the delivery is, when a secret is none or there is none: an empty one would let everybody sign.
  */
-export function verifyWebhook(body: string | Uint8Array, headers: HeaderSource, secrets: string | string[], options: { toleranceSeconds?: number; now?: number } = {}): WebhookEvent {
+export function verifyWebhook(body: string | Uint8Array, headers: HeaderSource, secrets: string | string[], options: { toleranceSeconds?: number; now?: number } = {}): Event {
+  const keys = [secrets].flat().map(keyOf);
+  if (keys.length === 0) throw new TypeError('a delivery cannot be checked without a secret');
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => header(headers, name));
   if (!id || !timestamp || !signatures) throw new SignatureError('A header of the delivery is missing.');
   const age = Math.abs((options.now ?? Date.now() / 1000) - Number(timestamp));
   if (!(age <= (options.toleranceSeconds ?? 300))) throw new SignatureError('The delivery is too old, or of the future.');
   const bytes = Buffer.from(body as Uint8Array);
-  const expected = [secrets].flat().map((secret) => sign(secret, `${id}.${timestamp}.`, bytes));
+  const expected = keys.map((key) => createHmac('sha256', key).update(`${id}.${timestamp}.`).update(bytes).digest());
   // The header has one signature of each secret that is in use.
   const given = signatures.split(' ').filter((s) => s.startsWith('v1,')).map((s) => Buffer.from(s.slice('v1,'.length), 'base64'));
   if (!expected.some((e) => given.some((g) => g.length === e.length && timingSafeEqual(g, e)))) {
     throw new SignatureError('No signature of the delivery matches.');
   }
-  return JSON.parse(bytes.toString('utf8')) as WebhookEvent;
+  return JSON.parse(bytes.toString('utf8')) as Event;
 }
 
-function sign(secret: string, before: string, body: Buffer): Buffer {
-  return createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64')).update(before).update(body).digest();
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** Buffer makes some bytes of any text, so it is not asked whether a text is base64. */
+function keyOf(secret: string): Buffer {
+  const text = typeof secret === 'string' ? secret.replace(/^whsec_/, '') : '';
+  if (!text || !base64.test(text)) throw new TypeError('a webhook secret is whsec_ and base64');
+  return Buffer.from(text, 'base64');
 }
 
 function header(headers: HeaderSource, name: string): string | undefined {
   if (headers instanceof Headers) return headers.get(name) ?? undefined;
-  const value = headers[name];
+  const value = Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
   return Array.isArray(value) ? value[0] : value;
 }

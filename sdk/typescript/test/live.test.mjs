@@ -93,6 +93,45 @@ test('capture, refund, lists', { skip }, async () => {
   assert.ok(wrong instanceof sdk.AuthenticationError);
 });
 
+test('a refusal frees the name for the corrected request', { skip }, async () => {
+  const refusals = [];
+  const note = (error) => refusals.push([error.status, error.code, error.param]);
+  await client().charges.create('order-8', params({ amount: 0 })).catch(note);
+  const { data: held } = await client().charges.create('order-8', params({ capture: false }));
+  await client().charges.capture('order-8/capture', 'ch_nothing').catch(note);
+  await client().refunds.create('order-8/refund', { charge: 'ch_nothing' }).catch(note);
+  await client().refunds.create('order-8/refund', { charge: held.id }).catch(note);
+  assert.equal((await client().charges.capture('order-8/capture', held.id)).data.captured, true);
+  await client().refunds.create('order-8/refund', { charge: held.id, amount: 2001 }).catch(note);
+  assert.equal((await client().refunds.create('order-8/refund', { charge: held.id })).data.amount, 2000);
+  assert.deepEqual(refusals, [
+    [400, 'parameter_invalid_integer', 'amount'], [404, 'resource_missing', 'id'], [404, 'resource_missing', 'charge'], [400, 'charge_not_captured', 'charge'],
+    [400, 'amount_too_large', 'amount'],
+  ]);
+  // Who asks is at fault, so the same request goes on under its key.
+  const key = 'sk_wrong';
+  assert.ok((await raised(client({ apiKey: key }).charges.create('order-9', params()))) instanceof sdk.AuthenticationError);
+  const open = await store.find('order-9');
+  await client().charges.create('order-9', params());
+  assert.equal((await store.find('order-9')).key, open.key);
+});
+
+test('what moves no money is done once for each call as well', { skip }, async () => {
+  await client().webhookEndpoints.put('once', { url: 'https://203.0.114.7/in' });
+  const secrets = [];
+  const losing = async (...request) => {
+    const answer = await fetch(...request);
+    secrets.push((await answer.clone().json()).secret);
+    if (secrets.length === 1) throw new TypeError('the answer is lost');
+    return answer;
+  };
+  const rotated = await client({ fetch: losing }).webhookEndpoints.rotateSecret('once');
+  assert.deepEqual([rotated.replayed, secrets], [true, [rotated.data.secret, rotated.data.secret]]);
+  assert.equal((await client().webhookEndpoints.retrieve('once')).data.secret, rotated.data.secret);
+  assert.notEqual((await client().webhookEndpoints.rotateSecret('once')).data.secret, rotated.data.secret);
+  await client().webhookEndpoints.delete('once');
+});
+
 test('events, oldest first, from the last one seen on', { skip }, async () => {
   const { data: first } = await client().charges.create('event-1', params());
   const { data: newest } = await client().events.list({ order: 'desc', limit: 1 });

@@ -54,11 +54,14 @@ type Client struct {
 // New returns a client.
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, fmt.Errorf("paidonce: %q is not the URL of an installation", cfg.BaseURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("paidonce: BaseURL has to be the URL of an installation, such as http://127.0.0.1:8080")
 	}
-	if cfg.Store == nil || cfg.APIKey == "" {
-		return nil, errors.New("paidonce: a Store and an APIKey are required")
+	if cfg.Store == nil {
+		return nil, errors.New("paidonce: a Store is required")
+	}
+	if cfg.APIKey == "" || strings.ContainsFunc(cfg.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("paidonce: APIKey has to be an API key, without spaces or line breaks")
 	}
 	for limit, usual := range map[*time.Duration]time.Duration{&cfg.Deadline: time.Minute, &cfg.Attempt: 30 * time.Second, &cfg.MaxAge: 23 * time.Hour} {
 		if *limit == 0 {
@@ -90,7 +93,11 @@ func (c *Client) CreateCharge(ctx context.Context, operation string, p ChargePar
 
 // CaptureCharge takes the money of a charge that was made with Capture false.
 func (c *Client) CaptureCharge(ctx context.Context, operation, id string, p CaptureParams) (*Result[Charge], error) {
-	return run[Charge](ctx, c, operation, "/v1/charges/"+url.PathEscape(id)+"/capture", p)
+	name, err := segment(id)
+	if err != nil {
+		return nil, err
+	}
+	return run[Charge](ctx, c, operation, "/v1/charges/"+name+"/capture", p)
 }
 
 // CreateRefund gives money back, once for the operation's name.
@@ -100,17 +107,17 @@ func (c *Client) CreateRefund(ctx context.Context, operation string, p RefundPar
 
 // Charge reads a charge as it is now.
 func (c *Client) Charge(ctx context.Context, id string) (*Result[Charge], error) {
-	return read1[Charge](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetChargeRequest(at, id) })
+	return retrieve[Charge](ctx, c, "/v1/charges/", id, "charge")
 }
 
 // Refund reads a refund as it is now.
 func (c *Client) Refund(ctx context.Context, id string) (*Result[Refund], error) {
-	return read1[Refund](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetRefundRequest(at, id) })
+	return retrieve[Refund](ctx, c, "/v1/refunds/", id, "refund")
 }
 
 // IdempotencyKey tells what became of a key.
 func (c *Client) IdempotencyKey(ctx context.Context, key string) (*Result[IdempotencyKey], error) {
-	return read1[IdempotencyKey](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetIdempotencyKeyRequest(at, key) })
+	return retrieve[IdempotencyKey](ctx, c, "/v1/idempotency_keys/", key, "idempotency_key")
 }
 
 // Resume goes on with an operation that was begun, without its parameters. The answer's data is a charge or a refund, as JSON.
@@ -142,15 +149,37 @@ func BeginCharge(ctx context.Context, s Store, operation string, p ChargeParams)
 	return err
 }
 
-// at is the installation's address as the generated client wants it.
-func (c *Client) at() string { return strings.TrimSuffix(c.base.String(), "/") }
+// at is the address of a path of the API; the installation may be below a path of its own.
+func (c *Client) at(path string) string { return strings.TrimRight(c.base.String(), "/") + path }
 
-func read1[T any](ctx context.Context, c *Client, request func(at string) (*http.Request, error)) (*Result[T], error) {
-	req, err := request(c.at())
+// segment is an id as a part of a path. Without one, or with one that an URL does not keep, something else than is meant would be asked for.
+func segment(id string) (string, error) {
+	if id == "" || id == "." || id == ".." {
+		return "", fmt.Errorf("paidonce: %q is not an id", id)
+	}
+	return url.PathEscape(id), nil
+}
+
+func retrieve[T any](ctx context.Context, c *Client, folder, id, object string) (*Result[T], error) {
+	name, err := segment(id)
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.exchange(ctx, http.MethodGet, req.URL.String(), nil, "")
+	return call[T](ctx, c, outgoing{method: http.MethodGet, address: c.at(folder + name), object: object})
+}
+
+// list reads a page; the generated client knows how a query is written.
+func list[T any](ctx context.Context, c *Client, request func(server string) (*http.Request, error)) (*Result[T], error) {
+	req, err := request(c.at("/")) // without the slash the last part of the installation's own path would be lost
+	if err != nil {
+		return nil, err
+	}
+	return call[T](ctx, c, outgoing{method: http.MethodGet, address: req.URL.String(), object: "list"})
+}
+
+// call makes a call for which no operation is kept: it does the same when it is repeated, or has a key for its own attempts.
+func call[T any](ctx context.Context, c *Client, o outgoing) (*Result[T], error) {
+	a, err := c.exchange(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +187,7 @@ func read1[T any](ctx context.Context, c *Client, request func(at string) (*http
 }
 
 func result[T any](a answer) (*Result[T], error) {
-	if a.status >= http.StatusMultipleChoices {
+	if !a.success() {
 		return nil, errorOf(a)
 	}
 	r := &Result[T]{Status: a.status, RequestID: a.header.Get("Request-Id"), Replayed: a.replayed(), Header: a.header}

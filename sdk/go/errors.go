@@ -12,7 +12,7 @@ import (
 // Error is an answer that is an error.
 type Error struct {
 	Status      int
-	Type        string // of openapi.yaml, such as card_error
+	Type        string // of openapi.yaml, such as card_error; empty when the answer is not from Paidonce itself but from a proxy, say
 	Code        string
 	Message     string
 	Param       string
@@ -35,15 +35,27 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrDeclined:
-		return e.Type == string(rest.CardError)
+		return e.declined()
 	case ErrKeyInUse:
 		return e.Code == "idempotency_key_in_use"
 	case ErrKeyReused:
 		return e.Code == "idempotency_key_reused"
 	case ErrNotFound:
-		return e.Status == http.StatusNotFound
+		return e.Status == http.StatusNotFound && e.Type != ""
 	}
 	return false
+}
+
+// declined: the payment was declined, which is an answer, and final. A 402 of a proxy is none.
+func (e *Error) declined() bool {
+	return e.Status == http.StatusPaymentRequired && e.Type == string(rest.CardError)
+}
+
+// refuses tells whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
+// mended. A 404 is of the second kind, unless it is what the request names that is not there.
+func (e *Error) refuses() bool {
+	return e.Type == string(rest.InvalidRequestError) &&
+		(e.Advice == string(rest.FixAndUseNewKey) || e.Status == http.StatusNotFound && e.Code == "resource_missing")
 }
 
 // Kinds of errors, for errors.Is; errors.As with *Error gives the details of the first four.
@@ -63,11 +75,11 @@ var (
 	ErrUnknownOperation = errors.New("paidonce: there is no such operation")
 )
 
-// errorOf makes an error of an answer; of one that is not ours (a proxy's page, say) as well.
+// errorOf makes an error of an answer; of one that is not ours (a proxy's page, say) as well, but without any details.
 func errorOf(a answer) *Error {
 	e := &Error{Status: a.status, Message: http.StatusText(a.status), RequestID: a.header.Get("Request-Id"), Replayed: a.replayed(), Header: a.header}
 	var body rest.Error
-	if json.Unmarshal(a.body, &body) != nil || body.Error.Message == "" {
+	if json.Unmarshal(a.body, &body) != nil || body.Error.Type == "" {
 		return e
 	}
 	d := body.Error

@@ -2,10 +2,10 @@ package paidonce
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"iter"
 	"net/http"
-	"net/url"
 
 	"paidonce/sdk/go/rest"
 )
@@ -33,10 +33,10 @@ const (
 func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[Event, error] {
 	return pages(q.Limit, q.StartingAfter, func(limit int, from *string) ([]Event, bool, error) {
 		q.Limit, q.StartingAfter = &limit, from
-		page, err := read1[struct {
+		page, err := list[struct {
 			Data    []Event `json:"data"`
 			HasMore bool    `json:"has_more"`
-		}](ctx, c, func(at string) (*http.Request, error) { return rest.NewListEventsRequest(at, &q) })
+		}](ctx, c, func(server string) (*http.Request, error) { return rest.NewListEventsRequest(server, &q) })
 		if err != nil {
 			return nil, false, err
 		}
@@ -46,60 +46,61 @@ func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[Event, erro
 
 // Event reads an event.
 func (c *Client) Event(ctx context.Context, id string) (*Result[Event], error) {
-	return read1[Event](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetEventRequest(at, id) })
+	return retrieve[Event](ctx, c, "/v1/events/", id, "event")
 }
 
-// ResendEvent has an event delivered again, under the same id: to all endpoints that want it, or to the one that p names.
+// ResendEvent has an event delivered once more, under the same id: to all endpoints that want it, or to the one that p names. Once for each call,
+// whatever answers are lost.
 func (c *Client) ResendEvent(ctx context.Context, id string, p EventResendParams) (*Result[EventResend], error) {
-	return send[EventResend](ctx, c, http.MethodPost, "/v1/events/"+url.PathEscape(id)+"/resend", p)
+	return send[EventResend](ctx, c, http.MethodPost, "/v1/events/", id, "/resend", "event_resend", p)
 }
 
 // PutWebhookEndpoint registers an endpoint under an id of your choice, or replaces what was registered under it; the secret stays. It may be
-// repeated as often as you like, so call it whenever your program starts.
+// repeated as often as you like, so call it whenever your program starts. The answer has the secret that signs.
 func (c *Client) PutWebhookEndpoint(ctx context.Context, id string, p WebhookEndpointParams) (*Result[WebhookEndpoint], error) {
-	return send[WebhookEndpoint](ctx, c, http.MethodPut, endpointPath(id), p)
+	return send[WebhookEndpoint](ctx, c, http.MethodPut, endpoints, id, "", "webhook_endpoint", p)
 }
 
 // WebhookEndpoint reads an endpoint as it is now.
 func (c *Client) WebhookEndpoint(ctx context.Context, id string) (*Result[WebhookEndpoint], error) {
-	return read1[WebhookEndpoint](ctx, c, func(at string) (*http.Request, error) { return rest.NewGetWebhookEndpointRequest(at, id) })
+	return retrieve[WebhookEndpoint](ctx, c, endpoints, id, "webhook_endpoint")
 }
 
 // WebhookEndpoints reads all endpoints; there are 50 at most.
 func (c *Client) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, error) {
-	r, err := read1[rest.WebhookEndpointList](ctx, c, rest.NewListWebhookEndpointsRequest)
+	r, err := list[rest.WebhookEndpointList](ctx, c, rest.NewListWebhookEndpointsRequest)
 	if err != nil {
 		return nil, err
 	}
 	return r.Data.Data, nil
 }
 
-// DeleteWebhookEndpoint forgets an endpoint and what is queued for it. [ErrNotFound] may also mean that an attempt whose answer was lost has
-// deleted it.
+// DeleteWebhookEndpoint forgets an endpoint and what is queued for it. [ErrNotFound] may mean that an earlier attempt of yours did it.
 func (c *Client) DeleteWebhookEndpoint(ctx context.Context, id string) (*Result[DeletedWebhookEndpoint], error) {
-	return send[DeletedWebhookEndpoint](ctx, c, http.MethodDelete, endpointPath(id), nil)
+	return send[DeletedWebhookEndpoint](ctx, c, http.MethodDelete, endpoints, id, "", "webhook_endpoint", nil)
 }
 
-// RotateWebhookEndpointSecret gives an endpoint a new secret; those before it sign as well for a day. After a lost answer it is rotated once
-// more, which does no harm.
+// RotateWebhookEndpointSecret makes a new secret; the ones before sign, too, for another 24 hours. One for each call, whatever answers are lost.
 func (c *Client) RotateWebhookEndpointSecret(ctx context.Context, id string) (*Result[WebhookEndpoint], error) {
-	return send[WebhookEndpoint](ctx, c, http.MethodPost, endpointPath(id)+"/rotate_secret", nil)
+	return send[WebhookEndpoint](ctx, c, http.MethodPost, endpoints, id, "/rotate_secret", "webhook_endpoint", nil)
 }
 
-func endpointPath(id string) string { return "/v1/webhook_endpoints/" + url.PathEscape(id) }
+const endpoints = "/v1/webhook_endpoints/"
 
-// send makes a call that does the same when it is repeated, so no operation is kept for it.
-func send[T any](ctx context.Context, c *Client, method, path string, params any) (*Result[T], error) {
-	var body []byte
-	if params != nil {
-		var err error
-		if body, err = json.Marshal(params); err != nil {
-			return nil, err
-		}
-	}
-	a, err := c.exchange(ctx, method, c.at()+path, body, "")
+// send changes something that is no money. A POST has a key for the attempts of this call; the others do the same when they are repeated.
+func send[T any](ctx context.Context, c *Client, method, folder, id, rest, object string, params any) (*Result[T], error) {
+	name, err := segment(id)
 	if err != nil {
 		return nil, err
 	}
-	return result[T](a)
+	o := outgoing{method: method, address: c.at(folder + name + rest), object: object}
+	if method == http.MethodPost {
+		o.key = rand.Text()
+	}
+	if params != nil {
+		if o.body, err = json.Marshal(params); err != nil {
+			return nil, err
+		}
+	}
+	return call[T](ctx, c, o)
 }

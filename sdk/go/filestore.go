@@ -8,10 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // FileStore keeps each operation in a file of its own, in the folder of that name, which several processes of one machine may share. The
-// TypeScript SDK's FileStore reads and writes the same files.
+// FileStores of Paidonce's libraries for other languages read and write the same files. It has to be on a file system that has hard links.
 type FileStore string
 
 // Begin implements Store.
@@ -21,22 +22,21 @@ func (f FileStore) Begin(ctx context.Context, op Operation) (Operation, error) {
 		return op, err
 	}
 	defer func() { _ = os.Remove(written) }()
-	// A link is made by one process only, and never shows half a file.
-	err = os.Link(written, f.file(op.Name))
-	if err == nil {
-		return op, f.sync()
+	for {
+		// A link is made by one process only, and never shows half a file.
+		kept, err := &op, os.Link(written, f.file(op.Name))
+		if errors.Is(err, fs.ErrExist) {
+			kept, err = f.Find(ctx, op.Name)
+		}
+		if err != nil {
+			return op, err
+		}
+		if kept != nil {
+			// Also when another process made the link: perhaps it has not come to this yet, and we are about to send.
+			return *kept, syncFolder(string(f))
+		}
+		// Forgotten in between.
 	}
-	if !errors.Is(err, fs.ErrExist) {
-		return op, err
-	}
-	first, err := f.Find(ctx, op.Name)
-	if err != nil {
-		return op, err
-	}
-	if first == nil {
-		return f.Begin(ctx, op) // forgotten in between
-	}
-	return *first, nil
 }
 
 // Find implements Store.
@@ -53,7 +53,7 @@ func (f FileStore) Finish(_ context.Context, op Operation) error {
 	if err := os.Rename(written, f.file(op.Name)); err != nil { //nolint:gosec // the caller says where
 		return err
 	}
-	return f.sync()
+	return syncFolder(string(f))
 }
 
 // Forget implements Store.
@@ -66,13 +66,16 @@ func (f FileStore) Forget(_ context.Context, name string) error {
 
 // Unfinished implements Store.
 func (f FileStore) Unfinished(context.Context) ([]Operation, error) {
-	names, err := filepath.Glob(filepath.Join(string(f), "*.json"))
-	if err != nil {
+	files, err := os.ReadDir(string(f))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var open []Operation
-	for _, name := range names {
-		op, err := read(name)
+	for _, file := range files {
+		if filepath.Ext(file.Name()) != ".json" {
+			continue
+		}
+		op, err := read(filepath.Join(string(f), file.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +94,11 @@ func (f FileStore) file(name string) string {
 
 // write writes the operation to a file of another name, and to the disk.
 func (f FileStore) write(op Operation) (name string, err error) {
-	if err := os.MkdirAll(string(f), 0o700); err != nil { //nolint:gosec // the caller says where
+	folder, err := filepath.Abs(string(f))
+	if err != nil {
+		return "", err
+	}
+	if err := makeFolder(folder); err != nil {
 		return "", err
 	}
 	text, err := encode(op)
@@ -104,19 +111,40 @@ func (f FileStore) write(op Operation) (name string, err error) {
 	}
 	_, err = file.Write(text)
 	if err == nil {
-		err = file.Sync()
+		err = fsync(file)
 	}
 	return file.Name(), errors.Join(err, file.Close())
 }
 
-// sync brings the folder itself to the disk: else a power cut may take a file's name away.
-func (f FileStore) sync() error {
-	folder, err := os.Open(string(f)) //nolint:gosec // the caller says where
+// makeFolder makes a folder with those above it, and brings their names to the disk: else a power cut may take the folder away.
+func makeFolder(folder string) error {
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the caller says where
+		return err
+	}
+	above := filepath.Dir(folder)
+	if err := makeFolder(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the caller says where
+		return err
+	}
+	return syncFolder(above)
+}
+
+// syncFolder brings a folder itself to the disk: else a power cut may take a file's name away. Windows does so by itself, and has no such call.
+func syncFolder(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(name) //nolint:gosec // the caller says where
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(fsync(folder), folder.Close())
 }
+
+// fsync is a variable for the test of what is brought to the disk.
+var fsync = (*os.File).Sync
 
 func read(name string) (*Operation, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // made of the folder and a hash

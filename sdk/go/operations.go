@@ -5,14 +5,17 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 )
 
 // begin keeps the operation, unless it was begun before; then it must have been the same.
 func begin(ctx context.Context, s Store, name, path string, params any) (op Operation, first bool, err error) {
+	if name == "" {
+		return op, false, errors.New("paidonce: an operation needs a name")
+	}
 	// encoding/json writes members and map keys in one order, so that the same parameters are the same bytes.
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -46,19 +49,26 @@ func drive[T any](ctx context.Context, c *Client, op Operation, first bool) (*Re
 	if time.Since(op.Begun) > c.cfg.MaxAge {
 		return nil, fmt.Errorf("%w: %s", ErrStale, op.Name)
 	}
-	a, err := c.exchange(ctx, http.MethodPost, c.at()+op.Path, op.Body, op.Key)
+	object := "charge"
+	if op.Path == "/v1/refunds" {
+		object = "refund"
+	}
+	a, err := c.exchange(ctx, outgoing{method: http.MethodPost, address: c.at(op.Path), object: object, body: op.Body, key: op.Key})
 	if err != nil {
 		return nil, err
 	}
 	// The answer is known, whatever became of the caller's patience meanwhile.
 	ctx = context.WithoutCancel(ctx)
+	e := errorOf(a)
 	switch {
-	case a.status < http.StatusMultipleChoices || a.status == http.StatusPaymentRequired:
+	case a.success() || e.declined():
 		op.Answer = &Answer{Status: a.status, RequestID: a.header.Get("Request-Id"), Body: a.body}
 		err = c.cfg.Store.Finish(ctx, op)
-	case first && !a.uncertain && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, a.status):
-		// Refused at the first attempt, so nothing moved, and the corrected request may have the name. After an attempt without an
-		// answer a refusal proves nothing about that attempt, and the key is kept.
+	case e.refuses() && (e.Replayed || first && !a.uncertain):
+		// The corrected request may have the name, under a new key, as nothing was done under this one, nor will be: its only attempt was refused, or the
+		// refusal is stored. A refusal after an attempt without an answer proves less, though the server looks at a key that is taken before it refuses a
+		// capture or a refund: it says that nothing was begun so far. The lost attempt may still arrive, and pass when the charge has changed by then, or
+		// another version of the server reads it. Under the same key that is no harm, beside a new one it would be the second payment.
 		err = c.cfg.Store.Forget(ctx, op.Name)
 	}
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"paidonce/sdk/go/rest"
 )
 
+// The most that a list returns at once.
 const fullPage = 100
 
 // Charges are all charges that the query asks for, newest first, page after page. An error ends them.
 func (c *Client) Charges(ctx context.Context, q ChargeQuery) iter.Seq2[Charge, error] {
 	return pages(q.Limit, q.StartingAfter, func(limit int, from *string) ([]Charge, bool, error) {
 		q.Limit, q.StartingAfter = &limit, from
-		page, err := read1[rest.ChargeList](ctx, c, func(at string) (*http.Request, error) { return rest.NewListChargesRequest(at, &q) })
+		page, err := list[rest.ChargeList](ctx, c, func(server string) (*http.Request, error) { return rest.NewListChargesRequest(server, &q) })
 		if err != nil {
 			return nil, false, err
 		}
@@ -26,7 +27,7 @@ func (c *Client) Charges(ctx context.Context, q ChargeQuery) iter.Seq2[Charge, e
 func (c *Client) Refunds(ctx context.Context, q RefundQuery) iter.Seq2[Refund, error] {
 	return pages(q.Limit, q.StartingAfter, func(limit int, from *string) ([]Refund, bool, error) {
 		q.Limit, q.StartingAfter = &limit, from
-		page, err := read1[rest.RefundList](ctx, c, func(at string) (*http.Request, error) { return rest.NewListRefundsRequest(at, &q) })
+		page, err := list[rest.RefundList](ctx, c, func(server string) (*http.Request, error) { return rest.NewListRefundsRequest(server, &q) })
 		if err != nil {
 			return nil, false, err
 		}

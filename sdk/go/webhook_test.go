@@ -64,7 +64,23 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := VerifyWebhook([]byte(exampleBody), exampleHeader()); !errors.Is(err, ErrSignature) {
+}
+
+// With an empty key anybody can sign. It is refused at once, so that it is found with the first delivery: whatever that is, and whatever other
+// secrets there are.
+func TestWebhookSecretsThatAreNone(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(exampleTime, 0)
+	for _, none := range []string{"", " ", "\n", "whsec_", "whsec_\n", "whsec_*", "whsec_ü", exampleSecret + " " + exampleSecret} {
+		for _, secrets := range [][]string{{none}, {exampleSecret, none}, {none, exampleSecret}} {
+			for _, h := range []http.Header{exampleHeader(), {}} {
+				if _, err := verifyWebhook([]byte(exampleBody), h, now, secrets); err == nil || errors.Is(err, ErrSignature) {
+					t.Errorf("%q: %v", secrets, err)
+				}
+			}
+		}
+	}
+	if _, err := VerifyWebhook([]byte(exampleBody), exampleHeader()); err == nil || errors.Is(err, ErrSignature) {
 		t.Errorf("without a secret: %v", err)
 	}
 }

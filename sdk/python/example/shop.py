@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Optional
 
-from paidonce import CardError, DeadlineError, FileStore, Paidonce
+from paidonce import CardError, DeadlineError, FileStore, Paidonce, PaidonceError
 from paidonce.schemas import Charge
 
 paidonce = Paidonce(
@@ -30,8 +30,12 @@ def pay(order: str, source: str) -> Optional[Charge]:
 
 # First of all, what an earlier run left without an answer.
 for operation in paidonce.operations.unfinished():
-    resumed = paidonce.operations.resume(operation.name)
-    print("resumed", operation.name, resumed.data["id"])
+    try:
+        resumed = paidonce.operations.resume(operation.name)
+    except PaidonceError as error:  # declined, say, or still unknown; the others are not to wait for it
+        print(operation.name, error)
+    else:
+        print("resumed", operation.name, resumed.data["id"])
 
 charge = pay("order-1", "tok_visa")
 pay("order-1", "tok_visa")

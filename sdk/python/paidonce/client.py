@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional, cast
 from urllib.parse import quote, urlencode
@@ -38,6 +39,8 @@ class Paidonce:
         below the server's retention of keys). Only the look-up of the host's name is not bounded. `transport` sends in another way, such as
         `HttpTransport(context)` with certificates of your own.
         """
+        if not max_age > 0:
+            raise ValueError("max_age has to be a positive number of seconds")
         exchanger = Exchanger(base_url, api_key, transport or HttpTransport(), deadline, attempt_timeout)
         self.operations = Operations(exchanger, store, max_age)
         self.charges = Charges(exchanger, self.operations)
@@ -63,11 +66,11 @@ class Charges:
         return self._operations.run(operation, f"/v1/charges/{_segment(charge_id)}/capture", params or {})
 
     def retrieve(self, charge_id: str) -> Result[s.Charge]:
-        return _call(self._exchanger, "GET", f"/v1/charges/{_segment(charge_id)}")
+        return _call(self._exchanger, "GET", f"/v1/charges/{_segment(charge_id)}", "charge")
 
     def list(self, query: Optional[s.ListChargesQuery] = None) -> Result[s.ChargeList]:
         """A page of charges, newest first."""
-        return _call(self._exchanger, "GET", "/v1/charges", query)
+        return _call(self._exchanger, "GET", "/v1/charges", "list", query)
 
     def all(self, query: Optional[s.ListChargesQuery] = None) -> Iterator[s.Charge]:
         """All charges, newest first, page after page."""
@@ -86,11 +89,11 @@ class Refunds:
         return self._operations.run(operation, "/v1/refunds", params)
 
     def retrieve(self, refund_id: str) -> Result[s.Refund]:
-        return _call(self._exchanger, "GET", f"/v1/refunds/{_segment(refund_id)}")
+        return _call(self._exchanger, "GET", f"/v1/refunds/{_segment(refund_id)}", "refund")
 
     def list(self, query: Optional[s.ListRefundsQuery] = None) -> Result[s.RefundList]:
         """A page of refunds, newest first."""
-        return _call(self._exchanger, "GET", "/v1/refunds", query)
+        return _call(self._exchanger, "GET", "/v1/refunds", "list", query)
 
     def all(self, query: Optional[s.ListRefundsQuery] = None) -> Iterator[s.Refund]:
         """All refunds, newest first, page after page."""
@@ -103,7 +106,7 @@ class IdempotencyKeys:
 
     def retrieve(self, key: str) -> Result[s.IdempotencyKey]:
         """What became of a key."""
-        return _call(self._exchanger, "GET", f"/v1/idempotency_keys/{_segment(key)}")
+        return _call(self._exchanger, "GET", f"/v1/idempotency_keys/{_segment(key)}", "idempotency_key")
 
 
 class Events:
@@ -113,11 +116,11 @@ class Events:
         self._exchanger = exchanger
 
     def retrieve(self, event_id: str) -> Result[s.Event]:
-        return _call(self._exchanger, "GET", f"/v1/events/{_segment(event_id)}")
+        return _call(self._exchanger, "GET", f"/v1/events/{_segment(event_id)}", "event")
 
     def list(self, query: Optional[s.ListEventsQuery] = None) -> Result[s.EventList]:
         """A page of events, oldest first unless the query says otherwise."""
-        return _call(self._exchanger, "GET", "/v1/events", query)
+        return _call(self._exchanger, "GET", "/v1/events", "list", query)
 
     def all(self, query: Optional[s.ListEventsQuery] = None) -> Iterator[s.Event]:
         """
@@ -128,52 +131,60 @@ class Events:
         return _walk(self.list, query)
 
     def resend(self, event_id: str, params: Optional[s.EventResendParams] = None) -> Result[s.EventResend]:
-        """Has the event delivered once more, under the same id: to all endpoints that want it, or to the one that the parameters name."""
-        return _call(self._exchanger, "POST", f"/v1/events/{_segment(event_id)}/resend", params=params)
+        """
+        Has the event delivered once more, under the same id: to all endpoints that want it, or to the one that the parameters name. Once for each
+        call, whatever answers are lost.
+        """
+        return _call(self._exchanger, "POST", f"/v1/events/{_segment(event_id)}/resend", "event_resend", params=params)
 
 
 class WebhookEndpoints:
-    """Where events are delivered. You name an endpoint, so sending the same once more changes nothing and no operation is kept."""
+    """Where events are delivered. You name an endpoint, so putting the same once more changes nothing and no operation is kept."""
 
     def __init__(self, exchanger: Exchanger) -> None:
         self._exchanger = exchanger
 
     def put(self, endpoint_id: str, params: s.WebhookEndpointParams) -> Result[s.WebhookEndpoint]:
-        """Registers an endpoint, or replaces what was registered under its id. The answer has the secret that signs."""
-        return _call(self._exchanger, "PUT", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", params=params)
+        """
+        Registers an endpoint under an id of your choice, or replaces what was registered under it; the secret stays. It may be repeated as often
+        as you like, so call it whenever your program starts. The answer has the secret that signs.
+        """
+        return _call(self._exchanger, "PUT", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", "webhook_endpoint", params=params)
 
     def retrieve(self, endpoint_id: str) -> Result[s.WebhookEndpoint]:
-        return _call(self._exchanger, "GET", f"/v1/webhook_endpoints/{_segment(endpoint_id)}")
+        return _call(self._exchanger, "GET", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", "webhook_endpoint")
 
     def list(self) -> Result[s.WebhookEndpointList]:
-        """All endpoints; there are no pages."""
-        return _call(self._exchanger, "GET", "/v1/webhook_endpoints")
+        """All endpoints, 50 at most; there are no pages."""
+        return _call(self._exchanger, "GET", "/v1/webhook_endpoints", "list")
 
     def delete(self, endpoint_id: str) -> Result[s.DeletedWebhookEndpoint]:
-        """Forgets the endpoint. A 404 may mean that an earlier attempt of yours did it."""
-        return _call(self._exchanger, "DELETE", f"/v1/webhook_endpoints/{_segment(endpoint_id)}")
+        """Forgets the endpoint and what is queued for it. A 404 may mean that an earlier attempt of yours did it."""
+        return _call(self._exchanger, "DELETE", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", "webhook_endpoint")
 
     def rotate_secret(self, endpoint_id: str) -> Result[s.WebhookEndpoint]:
-        """Makes a new secret; the ones before sign, too, for another 24 hours."""
-        return _call(self._exchanger, "POST", f"/v1/webhook_endpoints/{_segment(endpoint_id)}/rotate_secret")
+        """Makes a new secret; the ones before sign, too, for another 24 hours. One for each call, whatever answers are lost."""
+        return _call(self._exchanger, "POST", f"/v1/webhook_endpoints/{_segment(endpoint_id)}/rotate_secret", "webhook_endpoint")
 
 
 def _call(
     exchanger: Exchanger,
     method: str,
     path: str,
+    wanted: str,
     query: Optional[Mapping[str, object]] = None,
     params: Optional[Mapping[str, object]] = None,
 ) -> Result[Any]:
-    """Makes a call that does the same when it is repeated, so no operation is kept for it."""
+    """Makes a call for which no operation is kept: it does the same when it is repeated, or it is a POST, and has a key for its own attempts."""
     body = None if params is None else canonical(params).encode()
-    return result_of(exchanger.exchange(method, path + _query(query or {}), body))
+    key = str(uuid.uuid4()) if method == "POST" else None
+    return result_of(exchanger.exchange(method, path + _query(query or {}), wanted, body, key))
 
 
 def _segment(name: str) -> str:
-    """A part of a path. An empty one would ask for something else than is meant."""
-    if not name:
-        raise ValueError("the id is empty")
+    """A part of a path. Without one, or with one that an URL does not keep, something else than is meant would be asked for."""
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is not an id")
     return quote(name, safe="")
 
 

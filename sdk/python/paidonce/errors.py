@@ -1,4 +1,4 @@
-"""Everything that this library raises, besides ValueError for what cannot be sent at all."""
+"""Everything that this library raises, besides ValueError for what cannot be sent or checked at all."""
 
 from __future__ import annotations
 
@@ -99,13 +99,21 @@ _KINDS = {
 
 
 def error_of(status: int, headers: Message, body: bytes) -> ApiError:
-    """Makes an error of an answer; of one that is not ours (a proxy's page, say) as well."""
+    """Makes an error of an answer; of one that is not ours (a proxy's page, say) as well, but without any details."""
     return _KINDS.get(str(_details(body).get("type")), ApiError)(status, headers, body)
 
 
 def _details(body: bytes) -> dict[str, Any]:
-    try:
-        details: Any = json.loads(body.decode())["error"]
-    except (ValueError, TypeError, LookupError):
+    details = (object_of(body) or {}).get("error")
+    if not isinstance(details, dict) or not isinstance(cast("dict[str, Any]", details).get("type"), str):
         return {}  # not from Paidonce itself: the status says enough
-    return cast("dict[str, Any]", details) if isinstance(details, dict) else {}
+    return cast("dict[str, Any]", details)
+
+
+def object_of(body: bytes) -> Optional[dict[str, Any]]:
+    """Returns the JSON object that a body is, or None."""
+    try:
+        value = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

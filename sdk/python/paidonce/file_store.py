@@ -25,15 +25,15 @@ class FileStore:
         written = self._write(operation)
         try:
             while True:
+                kept: Optional[Operation] = operation
                 try:
                     os.link(written, self._file(operation.name))  # is made by one process only, and never shows half a file
                 except FileExistsError:
-                    first = self.find(operation.name)
-                    if first is not None:
-                        return first
-                else:
+                    kept = self.find(operation.name)
+                if kept is not None:
+                    # Also when another process made the link: perhaps it has not come to this yet, and we are about to send.
                     _sync(self.folder)
-                    return operation
+                    return kept
         finally:
             os.unlink(written)
 

@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from email.message import Message
 from typing import Any, Generic, Optional, TypeVar, Union
 
-from .errors import OperationMismatchError, StaleOperationError, UnknownOperationError, error_of
+from .errors import ApiError, OperationMismatchError, StaleOperationError, UnknownOperationError, error_of
 from .retry import Exchange, Exchanger
 from .schemas import Charge, ChargeParams, Refund
 from .store import Answer, Operation, OperationStore
 
 T = TypeVar("T")
-
-_REFUSED = (400, 413, 415)
-"""What is refused so was not begun by the server."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +70,29 @@ class Operations:
             return _known(operation.answer)
         if time.time() - operation.begun / 1000 > self._max_age:
             raise StaleOperationError(f"The operation {operation.name} was begun too long ago to be sent again. Find out what became of it.")
-        exchange = self._exchanger.exchange("POST", operation.path, operation.body.encode(), operation.key)
+        wanted = "refund" if operation.path == "/v1/refunds" else "charge"
+        exchange = self._exchanger.exchange("POST", operation.path, wanted, operation.body.encode(), operation.key)
         error = exchange.error
-        if error is None or error.type == "card_error":
+        if error is None or (error.status == 402 and error.type == "card_error"):
             answer = Answer(exchange.status, exchange.headers["Request-Id"] or "", exchange.body.decode())
             self._store.finish(replace(operation, answer=answer))
-        elif first and not exchange.uncertain and error.status in _REFUSED:
-            # Refused at the first attempt, so nothing moved, and the corrected request may have the name. After an attempt without an
-            # answer a refusal proves nothing about that attempt, and the key is kept.
+        elif _refuses(error) and (error.replayed or (first and not exchange.uncertain)):
+            # The corrected request may have the name, under a new key, as nothing was done under this one, nor will be: its only attempt was
+            # refused, or the refusal is stored. A refusal after an attempt without an answer proves less, though the server looks at a key that
+            # is taken before it refuses a capture or a refund: it says that nothing was begun so far. The lost attempt may still arrive, and pass
+            # when the charge has changed by then, or another version of the server reads it. Under the same key that is no harm, beside a new
+            # one it would be the second payment.
             self._store.forget(operation.name)
         return result_of(exchange)
+
+
+def _refuses(error: ApiError) -> bool:
+    """
+    Tells whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
+    mended. A 404 is of the second kind, unless it is what the request names that is not there.
+    """
+    missing = error.status == 404 and error.code == "resource_missing"
+    return error.type == "invalid_request_error" and (error.advice == "fix_and_use_new_key" or missing)
 
 
 def result_of(exchange: Exchange) -> Result[Any]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import http.client
-import json
 import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import Any, Optional, Union, cast
+from typing import Any, Optional, Union
 from urllib.parse import urlsplit
 
-from .errors import ApiConnectionError, ApiError, DeadlineError, error_of
+from .errors import ApiConnectionError, ApiError, DeadlineError, error_of, object_of
 from .transport import Response, Transport
 
 _SHORTEST_PAUSE = 0.2
@@ -31,7 +30,7 @@ class Exchange:
     headers: Message
     body: bytes
     data: Any
-    """The answer's JSON when it is a success."""
+    """What was asked for, when the answer is a success."""
     error: Optional[ApiError]
     uncertain: bool
     """Whether an earlier attempt may have been carried out."""
@@ -47,7 +46,7 @@ class Exchanger:
             raise ValueError("base_url has to be the URL of an installation, such as http://127.0.0.1:8080")
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
             raise ValueError("api_key has to be an API key, without spaces or line breaks")
-        if deadline <= 0 or attempt_timeout <= 0:
+        if not (deadline > 0 and attempt_timeout > 0):
             raise ValueError("deadline and attempt_timeout have to be positive numbers of seconds")
         self._base = base_url.rstrip("/")
         self._host = parts.netloc
@@ -56,8 +55,8 @@ class Exchanger:
         self._deadline = deadline
         self._attempt_timeout = attempt_timeout
 
-    def exchange(self, method: str, path: str, body: Optional[bytes] = None, key: Optional[str] = None) -> Exchange:
-        """Raises DeadlineError when there is no answer in time."""
+    def exchange(self, method: str, path: str, wanted: str, body: Optional[bytes] = None, key: Optional[str] = None) -> Exchange:
+        """`wanted` is what is asked for, as `object` of a success names it. Raises DeadlineError when there is no answer in time."""
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -68,7 +67,7 @@ class Exchanger:
         while True:
             answer = self._attempt(method, path, headers, body, end)
             if isinstance(answer, Response):
-                taken = _take(answer, attempt > 0)
+                taken = _take(answer, wanted, attempt > 0)
                 if isinstance(taken, Exchange):
                     return taken
                 failure: Union[ApiError, ApiConnectionError] = taken
@@ -93,26 +92,19 @@ class Exchanger:
             return failure
 
 
-def _take(answer: Response, uncertain: bool) -> Union[Exchange, ApiError, ApiConnectionError]:
+def _take(answer: Response, wanted: str, uncertain: bool) -> Union[Exchange, ApiError, ApiConnectionError]:
     """Returns an error when the same request should be sent again."""
     status, headers, body = answer.status, answer.headers, answer.body
     if 200 <= status < 300:
-        data = _object(body)
-        if data is None:  # a proxy's page, say, or the beginning of an answer: what became of the request is not known
-            return ApiConnectionError(f"The answer with status {status} is not from Paidonce.")
+        data = object_of(body)
+        if data is None or data.get("object") != wanted:
+            # A proxy's page, say, or the beginning of an answer: what became of the request is not known.
+            return ApiConnectionError(f"The answer with status {status} is not from Paidonce: it is no {wanted}.")
         return Exchange(status, headers, body, data, None, uncertain)
     error = error_of(status, headers, body)
     if (status >= 500 or status in _RETRIED) and error.advice != "stop":
         return error
     return Exchange(status, headers, body, None, error, uncertain)
-
-
-def _object(body: bytes) -> Optional[dict[str, Any]]:
-    try:
-        data = json.loads(body.decode())
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", data) if isinstance(data, dict) else None
 
 
 def retry_after(headers: Message, now: Optional[float] = None) -> float:

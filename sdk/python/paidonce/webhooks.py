@@ -29,8 +29,11 @@ def verify_webhook(
     case. The secrets are the endpoint's (`whsec_…`), several while one is replaced.
 
     `tolerance` is how many seconds the delivery may be old, or of the future; `now` is for tests. Raises SignatureError when the delivery is
-    not to be believed, and ValueError when a secret is none: an empty one would let everybody sign.
+    not to be believed, and ValueError, whatever the delivery is, when a secret is none or there is none: an empty one would let everybody sign.
     """
+    keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    if not keys:
+        raise ValueError("a delivery cannot be checked without a secret")
     given = {name.lower(): value for name, value in headers.items()}
     message_id, timestamp, signatures = (given.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
     if not message_id or not re.fullmatch("[0-9]{1,12}", timestamp):
@@ -39,8 +42,8 @@ def verify_webhook(
         raise SignatureError("The delivery is too old, or of the future.")
     content = body.encode() if isinstance(body, str) else bytes(body)
     signed = f"{message_id}.{timestamp}.".encode() + content
-    for secret in [secrets] if isinstance(secrets, str) else secrets:
-        expected = b"v1," + base64.b64encode(hmac.new(_key(secret), signed, hashlib.sha256).digest())
+    for key in keys:
+        expected = b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
         # The header has one signature of each secret that is in use.
         if any(hmac.compare_digest(expected, one.encode()) for one in signatures.split(" ")):
             event: Event = json.loads(content)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Union
 
 from paidonce import MemoryStore, Paidonce
 
-CHARGE = {"id": "ch_1", "object": "charge"}
+CHARGE: "dict[str, object]" = {"id": "ch_1", "object": "charge"}
 PARAMS: Any = {"amount": 2000, "currency": "usd", "source": "tok_visa"}
 
 
@@ -37,6 +37,15 @@ LOST = Reply(0)
 
 def error(kind: str, code: str = "c", advice: str = "stop", **more: str) -> bytes:
     return json.dumps({"error": {"type": kind, "code": code, "message": "m", "advice": advice, **more}}).encode()
+
+
+def _made(method: str, path: str) -> "dict[str, object]":
+    folder, *rest = path.split("?")[0].split("/v1/")[1].split("/")
+    if method == "GET" and not rest:
+        return {"object": "list", "url": "", "has_more": False, "data": []}
+    if folder == "charges":
+        return CHARGE
+    return {"object": "event_resend" if rest[1:] == ["resend"] else {"idempotency_keys": "idempotency_key"}.get(folder, folder[:-1])}
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -80,7 +89,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         said = reply.body
         if said is None:
-            said = json.dumps(CHARGE).encode() if reply.status < 300 else error("api_error", advice="retry_same_key")
+            said = json.dumps(_made(self.command, self.path)).encode() if reply.status < 300 else error("api_error", advice="retry_same_key")
         self.send_response(reply.status)
         for name, value in {"Content-Length": str(len(said)), **reply.headers}.items():
             self.send_header(name, value)

@@ -133,7 +133,50 @@ class Live(unittest.TestCase):
         with self.assertRaises(paidonce.InvalidRequestError) as raised:
             client().charges.create("order-8", params(amount=0))
         self.assertEqual((raised.exception.status, raised.exception.param), (400, "amount"))
-        self.assertEqual(client().charges.create("order-8", params()).status, 201)  # the name is free for the corrected request
+        # The name is free for the corrected request.
+        held = client().charges.create("order-8", params(capture=False)).data["id"]
+        capture, refund = (lambda charge: client().charges.capture("order-8/capture", charge)), (lambda **p: client().refunds.create("order-8/refund", p))
+        refusals: list[Any] = []
+        for refused in (
+            lambda: capture("ch_nothing"),
+            lambda: refund(charge="ch_nothing"),
+            lambda: refund(charge=held),
+            lambda: capture(held),
+            lambda: refund(charge=held, amount=2001),
+            lambda: refund(charge=held),
+        ):
+            try:
+                refusals.append(refused().data["object"])
+            except paidonce.InvalidRequestError as e:
+                refusals.append((e.status, e.code))
+        missing = (404, "resource_missing")
+        self.assertEqual(refusals, [missing, missing, (400, "charge_not_captured"), "charge", (400, "amount_too_large"), "refund"])
+        # Who asks is at fault, so the same request goes on under its key.
+        with self.assertRaises(paidonce.AuthenticationError):
+            client(api_key="sk_wrong").charges.create("order-8b", params())
+        begun = STORE.find("order-8b")
+        client().charges.create("order-8b", params())
+        ended = STORE.find("order-8b")
+        assert begun and ended
+        self.assertEqual(begun.key, ended.key)
+
+    def test_what_moves_no_money_is_done_once_for_each_call_as_well(self) -> None:
+        client().webhook_endpoints.put("once", {"url": "http://127.0.0.1:9/"})
+        send = paidonce.HttpTransport()
+        secrets: list[str] = []
+
+        def losing(*request: Any) -> paidonce.Response:
+            answer = send(*request)
+            secrets.append(json.loads(answer.body)["secret"])
+            if len(secrets) == 1:
+                raise OSError("the answer is lost")
+            return answer
+
+        rotated = client(transport=losing).webhook_endpoints.rotate_secret("once")
+        self.assertEqual((rotated.replayed, secrets), (True, [rotated.data["secret"]] * 2))
+        self.assertEqual(client().webhook_endpoints.retrieve("once").data["secret"], rotated.data["secret"])
+        self.assertNotEqual(client().webhook_endpoints.rotate_secret("once").data["secret"], rotated.data["secret"])
+        client().webhook_endpoints.delete("once")
 
     def test_events_and_endpoints(self) -> None:
         made = client().charges.create("order-9", params()).data

@@ -109,8 +109,10 @@ class Stores(unittest.TestCase):
             synced.clear()
             store.begin(operation())
             self.assertEqual(synced, ["file", "folder"])
+            store.begin(operation("later"))
+            self.assertEqual(synced, ["file", "folder"] * 2, "whoever else has begun it")
             store.finish(replace(operation(), answer=Answer(201, "r", "{}")))
-            self.assertEqual(synced, ["file", "folder"] * 2)
+            self.assertEqual(synced, ["file", "folder"] * 3)
         finally:
             os.fsync = fsync
         (name,) = os.listdir(store.folder)

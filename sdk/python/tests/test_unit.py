@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-import threading
 import time
 import unittest
 from email.message import Message
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 import paidonce
@@ -15,8 +15,10 @@ from paidonce.retry import pause_after, retry_after
 
 from .server import CHARGE, LOST, PARAMS, Reply, Server, error
 
-REFUSED = Reply(400, body=error("invalid_request_error", "parameter_invalid", "fix_and_use_new_key"))
-DECLINED = Reply(402, body=error("card_error", "card_declined", "fix_and_use_new_key", decline_code="insufficient_funds"))
+NOT_OURS = [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"error":"x"}', b'{"error":null}', b'{"error":{"code":400,"message":"x"}}', b'{"message":"x"}']
+"""Answers that are not from Paidonce."""
+PAGES = [*NOT_OURS, b'{"id":"ch_', b"{}", b'{"status":"ok"}', b'{"id":"re_1","object":"refund"}', b'[{"object":"charge"}]', b'"charge"']
+"""Nor are these what who makes a charge gets."""
 
 
 class Unit(unittest.TestCase):
@@ -34,7 +36,7 @@ class Unit(unittest.TestCase):
 
 class Retries(Unit):
     def test_each_attempt_sends_the_same_key_and_the_same_bytes(self) -> None:
-        for reply in (408, 409, 425, 429, 500, 502, 503, 504, LOST, Reply(201, cut=3), Reply(200, body=b"<html>"), Reply(201, body=b'{"id":"ch_2"}  ', cut=1)):
+        for reply in (408, 409, 425, 429, 500, 502, 503, 504, LOST, Reply(201, cut=3), Reply(201, body=json.dumps(CHARGE).encode() + b"  ", cut=1)):
             server = self.serve(reply, reply, 201)
             made = server.client().charges.create("op", PARAMS)
             self.assertEqual(made.data["id"], "ch_1")
@@ -42,6 +44,29 @@ class Retries(Unit):
             self.assertEqual(len(set(server.sent)), 1, reply)
             self.assertEqual(server.sent[0].body, b'{"amount":2000,"currency":"usd","source":"tok_visa"}')
             self.assertTrue(server.sent[0].key)
+
+    def test_a_success_that_is_not_what_was_asked_for_is_no_answer(self) -> None:
+        for page in PAGES:
+            server = self.serve(Reply(200, body=page), 201)
+            made = server.client().charges.create("op", PARAMS)
+            self.assertEqual((made.data["id"], made.status, len(set(server.sent)), len(server.sent)), ("ch_1", 201, 1, 2), page)
+            self.assertEqual(self.serve(Reply(200, body=page), 200).client().charges.retrieve("ch_1").data["id"], "ch_1", page)
+
+    def test_a_call_that_moves_no_money_has_a_key_for_its_own_attempts(self) -> None:
+        calls: "list[Callable[[paidonce.Paidonce], Any]]" = [
+            lambda c: c.events.resend("evt_1", {"webhook_endpoint": "hook"}),
+            lambda c: c.webhook_endpoints.rotate_secret("hook"),
+            lambda c: c.webhook_endpoints.put("hook", {"url": "https://x/"}),
+            lambda c: c.webhook_endpoints.delete("hook"),
+        ]
+        for call in calls:
+            server = self.serve(LOST, 503, 200)
+            call(server.client())
+            call(server.client())
+            self.assertEqual(len(set(server.sent[:3])), 1)
+            keys = {sent.key for sent in server.sent}
+            self.assertEqual(keys == {None}, server.sent[0].method != "POST")
+            self.assertEqual(len(keys), 2 if server.sent[0].method == "POST" else 1, "another call is another resend, and another secret")
 
     def test_nothing_else_is_retried(self) -> None:
         for status in (301, 307, 400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 451):
@@ -125,124 +150,9 @@ class Deadlines(unittest.TestCase):
             server.client(store=store).operations.resume("young")
 
 
-class Operations(Unit):
-    def test_another_request_under_the_name_is_not_sent(self) -> None:
-        server = self.serve(201)
-        client = server.client()
-        client.charges.create("op", PARAMS)
-        with self.assertRaises(paidonce.OperationMismatchError):
-            client.charges.create("op", {**PARAMS, "amount": 1})
-        again = client.charges.create("op", {"source": "tok_visa", "currency": "usd", "amount": 2000})
-        self.assertTrue(again.replayed)
-        self.assertEqual(again.data, CHARGE)
-        self.assertEqual(len(server.sent), 1, "an answer that is known is not asked for again")
-
-    def test_the_same_parameters_for_another_charge_are_another_request(self) -> None:
-        client = self.serve(200).client()
-        client.charges.capture("op", "ch_1")
-        with self.assertRaises(paidonce.OperationMismatchError):
-            client.charges.capture("op", "ch_2")
-
-    def test_a_decline_is_kept_like_a_success(self) -> None:
-        server = self.serve(DECLINED, 201)
-        client = server.client()
-        for replayed in (False, True):
-            with self.assertRaises(paidonce.CardError) as raised:
-                client.charges.create("op", PARAMS)
-            self.assertEqual((raised.exception.decline_code, raised.exception.replayed), ("insufficient_funds", replayed))
-        self.assertEqual(len(server.sent), 1)
-        self.assertEqual(client.operations.unfinished(), [])
-
-    def test_a_402_of_a_proxy_is_not_a_decline(self) -> None:
-        client = self.serve(Reply(402, body=b"pay your proxy"), 201).client()
-        with self.assertRaises(paidonce.ApiError):
-            client.charges.create("op", PARAMS)
-        self.assertEqual(client.charges.create("op", PARAMS).status, 201)
-
-    def test_a_refusal_frees_the_name_only_when_nothing_can_have_moved(self) -> None:
-        server = self.serve(REFUSED, 201)
-        client = server.client()
-        with self.assertRaises(paidonce.InvalidRequestError):
-            client.charges.create("op", PARAMS)
-        client.charges.create("op", {**PARAMS, "amount": 1})
-        self.assertNotEqual(server.sent[0].key, server.sent[1].key)
-        for before in (LOST, 503, Reply(201, cut=1)):
-            client = self.serve(before, REFUSED).client()
-            with self.assertRaises(paidonce.InvalidRequestError):
-                client.charges.create("op", PARAMS)
-            self.assertEqual(len(client.operations.unfinished()), 1, before)
-
-    def test_a_refusal_of_a_resumed_operation_keeps_the_key(self) -> None:
-        store = paidonce.MemoryStore()
-        paidonce.begin_charge(store, "op", PARAMS)
-        server = self.serve(REFUSED)
-        client = server.client(store=store)
-        with self.assertRaises(paidonce.InvalidRequestError):
-            client.charges.create("op", PARAMS)
-        with self.assertRaises(paidonce.InvalidRequestError):
-            client.operations.resume("op")
-        self.assertEqual(store.unfinished()[0].key, server.sent[1].key)
-        self.assertEqual(server.sent[0], server.sent[1])
-
-    def test_the_key_is_kept_before_the_first_attempt(self) -> None:
-        store = paidonce.MemoryStore()
-
-        def transport(_method: str, _url: str, headers: Any, body: Any, _limit: float) -> paidonce.Response:
-            kept = store.find("op")
-            assert kept is not None
-            self.assertEqual((kept.key, kept.body.encode()), (headers["Idempotency-Key"], body))
-            return paidonce.Response(201, Message(), b'{"id":"ch_1"}')
-
-        client = paidonce.Paidonce("http://paidonce.test", "sk_x", store, transport=transport)
-        self.assertEqual(client.charges.create("op", PARAMS).data["id"], "ch_1")
-
-    def test_nothing_is_sent_when_nothing_can_be_kept(self) -> None:
-        class Full(paidonce.MemoryStore):
-            def begin(self, operation: paidonce.Operation) -> paidonce.Operation:
-                raise OSError("no space left")
-
-        server = self.serve(201)
-        with self.assertRaisesRegex(OSError, "no space left"):
-            server.client(store=Full()).charges.create("op", PARAMS)
-        self.assertEqual(server.sent, [])
-
-    def test_what_json_does_not_have_is_refused_before_it_is_kept(self) -> None:
-        client = self.serve(201).client()
-        for wrong in (float("nan"), object(), "\ud800", b"2000"):
-            with self.assertRaises((TypeError, ValueError)):
-                client.charges.create("op", {**PARAMS, "description": wrong})
-        with self.assertRaises(ValueError):
-            client.charges.create("", PARAMS)
-        self.assertEqual(client.operations.unfinished(), [])
-
-    def test_forget_and_unknown(self) -> None:
-        server = self.serve(201)
-        client = server.client()
-        client.charges.create("op", PARAMS)
-        client.operations.forget("op")
-        client.charges.create("op", PARAMS)
-        self.assertNotEqual(server.sent[0].key, server.sent[1].key)
-        with self.assertRaises(paidonce.UnknownOperationError):
-            client.operations.resume("none")
-        with self.assertRaises(paidonce.OperationMismatchError):
-            store = paidonce.MemoryStore()
-            paidonce.begin_charge(store, "op", PARAMS)
-            paidonce.begin_charge(store, "op", {**PARAMS, "amount": 1})
-
-    def test_threads_share_one_key(self) -> None:
-        server = self.serve(201)
-        client = server.client()
-        threads = [threading.Thread(target=client.charges.create, args=("op", PARAMS)) for _ in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(len({sent.key for sent in server.sent}), 1)
-
-
 class Calls(Unit):
     def test_paths_and_queries(self) -> None:
-        server = self.serve(Reply(200, body=b'{"object":"list","url":"","has_more":false,"data":[]}'))
+        server = self.serve(200)
         client = server.client()
         client.charges.list({"limit": 3, "created": {"gte": 1, "lt": 2}, "customer": "cus_ü&"})
         list(client.refunds.all({"charge": "ch_1"}))
@@ -277,21 +187,38 @@ class Calls(Unit):
         self.assertEqual(server.sent[7].body, b'{"enabled_events":["*"],"url":"https://shop.example.com"}')
 
     def test_pages(self) -> None:
-        pages = [b'{"has_more":true,"data":[{"id":"a"},{"id":"b"}]}', b'{"has_more":true,"data":[{"id":"c"}]}', b'{"has_more":false,"data":[]}']
-        server = self.serve(*(Reply(200, body=page) for page in pages))
+        pages = [(True, ["a", "b"]), (True, ["c"]), (False, [])]
+        said = [{"object": "list", "has_more": more, "data": [{"id": name} for name in names]} for more, names in pages]
+        server = self.serve(*(Reply(200, body=json.dumps(page).encode()) for page in said))
         self.assertEqual([charge["id"] for charge in server.client().charges.all({"limit": 2})], ["a", "b", "c"])
         self.assertEqual([sent.path[len("/v1/charges?limit=2") :] for sent in server.sent], ["", "&starting_after=b", "&starting_after=c"])
 
     def test_what_would_ask_for_something_else(self) -> None:
-        client = self.serve(200).client()
-        with self.assertRaises(ValueError):
-            client.charges.retrieve("")
+        server = self.serve(200)
+        client = server.client()
+        calls: "list[Callable[[str], Any]]" = [
+            client.charges.retrieve,
+            lambda name: client.charges.capture("op", name),
+            client.refunds.retrieve,
+            client.idempotency_keys.retrieve,
+            client.events.retrieve,
+            client.events.resend,
+            lambda name: client.webhook_endpoints.put(name, {"url": "https://x/"}),
+            client.webhook_endpoints.retrieve,
+            client.webhook_endpoints.delete,
+            client.webhook_endpoints.rotate_secret,
+        ]
+        for call in calls:
+            for name in ("", ".", ".."):
+                with self.assertRaises(ValueError):
+                    call(name)
+        self.assertEqual((server.sent, client.operations.unfinished()), ([], []))
         with self.assertRaises(ValueError):
             client.charges.list({"customer": None})  # type: ignore[typeddict-item]
         for url, key in (("127.0.0.1:8080", "k"), ("ftp://host", "k"), ("http://u:p@host", "k"), ("http://h?x", "k"), ("http://h", ""), ("http://h", "k\n"), ("http://h", "ключ")):
             with self.assertRaises(ValueError):
                 paidonce.Paidonce(url, key, paidonce.MemoryStore())
-        for limits in ({"deadline": 0.0}, {"attempt_timeout": -1.0}):
+        for limits in ({"deadline": 0.0}, {"attempt_timeout": -1.0}, {"deadline": float("nan")}, {"max_age": float("nan")}):
             with self.assertRaises(ValueError):
                 paidonce.Paidonce("http://h", "k", paidonce.MemoryStore(), **limits)
 
@@ -320,7 +247,7 @@ class Calls(Unit):
                 self.assertIs(type(e), expected)
                 self.assertEqual((e.status, e.type, e.code, e.param, e.charge, e.advice, e.request_id, e.replayed), (404, kind, "c", "p", "ch_1", "stop", "req_1", True))
                 self.assertEqual(str(e), "m (404 c req_1)")
-        for page in (b"<html>", b"[]", b'{"error":"x"}', b"null", b"\xff"):
+        for page in NOT_OURS:
             with self.assertRaises(paidonce.ApiError) as raised:
                 self.serve(Reply(404, body=page)).client().charges.retrieve("ch_1")
             self.assertEqual((str(raised.exception), raised.exception.type), ("The server answered 404. (404)", None))

@@ -38,15 +38,10 @@ func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Ope
 		if op.Params, err = json.Marshal(frozen); err != nil {
 			return db.Final(err)
 		}
-		version, hash := r.Fingerprint.Current()
-		op.CreatedAt, err = s.queries.KeyClaim(ctx, tx, db.KeyClaimParams{
-			AccountID: r.AccountID, Key: r.Key, OperationID: op.ID, Kind: op.Kind, HashVersion: version, RequestHash: hash, RequestID: r.RequestID,
-			Params: op.Params, ResourceID: op.ResourceID, RecoveryPoint: string(op.Point), LeaseToken: op.LeaseToken, ApiKeyID: r.APIKeyID,
-		})
-		if errors.Is(err, pgx.ErrNoRows) {
+		op.CreatedAt, won, err = idemkeys.ClaimIn(ctx, tx, r, op)
+		if err == nil && !won {
 			return errTaken
 		}
-		won = err == nil
 		return err
 	})
 	if errors.Is(err, errTaken) || errors.Is(err, db.ErrCommitUnknown) { // in both cases what is stored tells
@@ -87,27 +82,10 @@ func refuse(code int, problem, param, message string) error {
 
 // finish stores an operation's answer under its fence and, if the fence held, does the rest in the same transaction.
 func (s *Store) finish(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit, reference string, rest func(ctx context.Context, tx db.DBTX) error) (won bool, err error) {
-	headers, err := json.Marshal(c.Answer.Header)
-	if err != nil {
-		return false, err
-	}
-	p := db.KeyFinishParams{
-		Status: string(c.Status), ResponseCode: int16(c.Answer.Code), ResponseHeaders: headers, ResponseBody: c.Answer.Body, KeyTtl: s.keyTTL, //nolint:gosec // an HTTP status
-		AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID, LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point), LogReference: reference,
-	}
-	if c.Log != nil {
-		p.LogEvent, p.LogActor, p.LogDetail = c.Log.Event, c.Log.Actor, c.Log.Detail
-	}
-	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
-		won = false
-		_, err := s.queries.KeyFinish(ctx, tx, p)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) (err error) {
+		if won, err = idemkeys.FinishIn(ctx, tx, f, c, s.keyTTL, reference); err != nil || !won {
 			return err
 		}
-		won = true
 		return rest(ctx, tx)
 	})
 	return won && err == nil, err

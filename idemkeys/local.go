@@ -2,17 +2,11 @@ package idemkeys
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"paidonce/db"
 )
-
-// Tx is a transaction that somebody else commits.
-type Tx = db.DBTX
 
 // Local does work that takes place in our database alone, once for the request's key: claim, effect and answer are one transaction, so there is nothing to
 // resume. A request without a key has its effect each time. What do returns as an error is returned as it is, with nothing written and the key not spent. do may
@@ -44,12 +38,15 @@ var errTaken = errors.New("the key is taken")
 func (e *Engine) locally(ctx context.Context, r Request, kind, resource string, do func(ctx context.Context, tx Tx) (Answer, error)) (res Result, taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
-	op := Operation{AccountID: r.AccountID, Key: r.Key, ID: newOperationID(), Kind: kind, Point: Started, ResourceID: resource, RequestID: r.RequestID, LeaseToken: newLeaseToken()}
+	op := Operation{AccountID: r.AccountID, Key: r.Key, ID: newOperationID(), Kind: kind, Point: Started, ResourceID: resource, RequestID: r.RequestID, LeaseToken: newLeaseToken(), Params: []byte("{}")}
 	var failed error // of do
 	err = db.Tx(ctx, e.pool, func(ctx context.Context, tx db.DBTX) error {
 		if failed = nil; r.Key != "" {
-			if err := e.claimIn(ctx, tx, r, op); err != nil {
+			switch _, won, err := ClaimIn(ctx, tx, r, op); {
+			case err != nil:
 				return err
+			case !won:
+				return db.Final(errTaken)
 			}
 		}
 		res = Result{OriginalRequest: r.RequestID, Status: Completed}
@@ -62,7 +59,8 @@ func (e *Engine) locally(ctx context.Context, r Request, kind, resource string, 
 			return nil
 		}
 		res.OperationID = op.ID
-		return e.finishIn(ctx, tx, op, res.Answer)
+		_, err = FinishIn(ctx, tx, op.Fence(), Commit{Status: Completed, Answer: &res.Answer}, e.cfg.KeyTTL, "")
+		return err
 	})
 	switch {
 	case err == nil:
@@ -73,28 +71,4 @@ func (e *Engine) locally(ctx context.Context, r Request, kind, resource string, 
 		return Result{}, false, failed
 	}
 	return Result{}, false, errors.Join(ErrUnavailable, err)
-}
-
-func (e *Engine) claimIn(ctx context.Context, tx db.DBTX, r Request, op Operation) error {
-	version, hash := r.Fingerprint.Current()
-	_, err := e.queries.KeyClaim(ctx, tx, db.KeyClaimParams{
-		AccountID: r.AccountID, Key: r.Key, OperationID: op.ID, Kind: op.Kind, HashVersion: version, RequestHash: hash, RequestID: r.RequestID,
-		Params: []byte("{}"), ResourceID: op.ResourceID, RecoveryPoint: string(op.Point), LeaseToken: op.LeaseToken, ApiKeyID: r.APIKeyID,
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return db.Final(errTaken)
-	}
-	return err
-}
-
-func (e *Engine) finishIn(ctx context.Context, tx db.DBTX, op Operation, a Answer) error {
-	headers, err := json.Marshal(a.Header)
-	if err != nil {
-		return db.Final(err)
-	}
-	_, err = e.queries.KeyFinish(ctx, tx, db.KeyFinishParams{
-		Status: string(Completed), ResponseCode: int16(a.Code), ResponseHeaders: headers, ResponseBody: a.Body, KeyTtl: e.cfg.KeyTTL, //nolint:gosec // an HTTP status
-		AccountID: op.AccountID, Key: op.Key, OperationID: op.ID, LeaseToken: op.LeaseToken, RecoveryPoint: string(op.Point),
-	})
-	return err
 }

@@ -204,7 +204,14 @@ func (w *world) run(env []string, args ...string) result {
 	cmd := w.command(env, args...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		w.t.Fatalf("%v: %v", args, err)
+	}
+	late := time.AfterFunc(2*patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // it says then where it hangs
+	err := cmd.Wait()
+	if !late.Stop() {
+		w.t.Errorf("%v did not end within %v", args, 2*patience)
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		w.t.Fatalf("%v: %v", args, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,8 +112,11 @@ var next = map[string]string{
 	"operation_parked":       "the operator finds it with: paidonce ops list",
 }
 
+// errNotPaidonce: somebody else answered.
+var errNotPaidonce = errors.New("not as Paidonce does: check " + apiURLVariable)
+
 func notPaidonce(res *http.Response) error {
-	return fmt.Errorf("%s answered %s, and not as Paidonce does: check %s", res.Request.URL.Host, res.Status, apiURLVariable)
+	return fmt.Errorf("%s answered %s, and %w", res.Request.URL.Host, res.Status, errNotPaidonce)
 }
 
 // refusal makes an error of an answer.

@@ -103,7 +103,7 @@ func (t *tail) run(ctx context.Context) error {
 			return errors.New("interrupted before all was printed")
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // Ctrl-C is how it ends, and cuts off what it asks for at that moment
-		case errors.As(err, &again) && !t.once:
+		case errors.As(err, &again) && !t.once && (t.placed || !errors.Is(err, errNotPaidonce)): // at first it is the wrong address, later a proxy's page
 			if failures == 0 {
 				fmt.Fprintf(t.notices, "paidonce: %v; trying again until it answers\n", again)
 			}

@@ -17,7 +17,7 @@ func TestCallsThatMoveNoMoney(t *testing.T) {
 		call               func(ctx context.Context, c *Client) error
 	}{
 		{"PUT /v1/webhook_endpoints/a%2Fb", `{"url":"https://x/"}`, "webhook_endpoint", func(ctx context.Context, c *Client) error {
-			_, err := c.PutWebhookEndpoint(ctx, "a/b", WebhookEndpointParams{Url: "https://x/"})
+			_, err := c.PutWebhookEndpoint(ctx, "a/b", WebhookEndpointParams{URL: "https://x/"})
 			return err
 		}},
 		{"POST /v1/events/evt_1/resend", `{"webhook_endpoint":"hook"}`, "event_resend", func(ctx context.Context, c *Client) error {

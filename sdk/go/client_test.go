@@ -16,7 +16,7 @@ func TestEachAttemptIsTheSame(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{408, 409, 425, 429, 500, 502, 503, 504, 0} {
 		s := serve(t, status, status, 201)
-		if r, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err != nil || r.Data.Id != "ch_1" {
+		if r, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err != nil || r.Data.ID != "ch_1" {
 			t.Fatalf("%d: %+v %v", status, r, err)
 		}
 		if len(s.sent) != 3 || s.sent[0] != s.sent[1] || s.sent[1] != s.sent[2] || s.sent[0].key == "" {
@@ -51,7 +51,7 @@ func TestPagesAreNoAnswers(t *testing.T) {
 			t.Errorf("%q: sent %v", page, s.sent)
 		}
 		s = serveAll(t, reply{status: 200, body: page}, reply{status: 200, body: chargeJSON})
-		if r, err := s.client(t, nil).Charge(t.Context(), "ch_1"); err != nil || r.Data.Id != "ch_1" {
+		if r, err := s.client(t, nil).Charge(t.Context(), "ch_1"); err != nil || r.Data.ID != "ch_1" {
 			t.Errorf("%q: %+v %v", page, r, err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestMismatchAndMemory(t *testing.T) {
 		t.Error(err)
 	}
 	again, err := c.CreateCharge(t.Context(), "op", twenty)
-	if err != nil || !again.Replayed || again.Data.Id != "ch_1" || len(s.sent) != 1 {
+	if err != nil || !again.Replayed || again.Data.ID != "ch_1" || len(s.sent) != 1 {
 		t.Errorf("%+v %v, sent %d times", again, err, len(s.sent))
 	}
 	if _, err := c.Resume(t.Context(), "none"); !errors.Is(err, ErrUnknownOperation) {
@@ -191,7 +191,7 @@ func TestAnAnswerIsKeptForACallerWhoIsGone(t *testing.T) {
 	c := serve(t, 201).client(t, func(cfg *Config) {
 		cfg.Store, cfg.HTTP = careful{cfg.Store}, &http.Client{Transport: hangsUp{cancel}}
 	})
-	if r, err := c.CreateCharge(ctx, "op", twenty); err != nil || r.Data.Id != "ch_1" {
+	if r, err := c.CreateCharge(ctx, "op", twenty); err != nil || r.Data.ID != "ch_1" {
 		t.Errorf("%+v %v", r, err)
 	}
 }

@@ -32,10 +32,10 @@ func TestLiveRefusals(t *testing.T) {
 	}
 	capture("ch_nothing")
 	refund("ch_nothing", nil)
-	refund(held.Data.Id, nil)
-	capture(held.Data.Id)
-	refund(held.Data.Id, Ptr[int64](2001))
-	refund(held.Data.Id, nil)
+	refund(held.Data.ID, nil)
+	capture(held.Data.ID)
+	refund(held.Data.ID, Ptr[int64](2001))
+	refund(held.Data.ID, nil)
 	want := []string{"parameter_invalid_integer", "resource_missing", "resource_missing", "charge_not_captured", "", "amount_too_large", ""}
 	if !slices.Equal(said, want) {
 		t.Errorf("the server said %q", said)
@@ -86,7 +86,7 @@ func (l loses) RoundTrip(r *http.Request) (*http.Response, error) {
 // What moves no money is done once for each call as well.
 func TestLiveRotation(t *testing.T) {
 	c := live(t, FileStore(t.TempDir()))
-	if _, err := c.PutWebhookEndpoint(t.Context(), "once", WebhookEndpointParams{Url: "https://203.0.114.7/in"}); err != nil {
+	if _, err := c.PutWebhookEndpoint(t.Context(), "once", WebhookEndpointParams{URL: "https://203.0.114.7/in"}); err != nil {
 		t.Fatal(err)
 	}
 	var said []string

@@ -80,7 +80,7 @@ func TestLiveCharge(t *testing.T) {
 		t.Fatal(err)
 	}
 	replay, err := live(t, elsewhere).CreateCharge(t.Context(), "go-1", twenty)
-	if err != nil || replay.Data.Id != made.Data.Id || !replay.Replayed || replay.Header.Get("Original-Request") != made.RequestID {
+	if err != nil || replay.Data.ID != made.Data.ID || !replay.Replayed || replay.Header.Get("Original-Request") != made.RequestID {
 		t.Errorf("%+v %v", replay, err)
 	}
 	op.Name, op.Body = "stolen", []byte(`{"amount":1,"currency":"usd","source":"tok_visa"}`)
@@ -90,7 +90,7 @@ func TestLiveCharge(t *testing.T) {
 	if _, err := live(t, elsewhere).Resume(t.Context(), "stolen"); !errors.Is(err, ErrKeyReused) {
 		t.Error(err)
 	}
-	if k, err := c.IdempotencyKey(t.Context(), op.Key); err != nil || k.Data.Resource != made.Data.Id {
+	if k, err := c.IdempotencyKey(t.Context(), op.Key); err != nil || k.Data.Resource != made.Data.ID {
 		t.Errorf("%+v %v", k, err)
 	}
 }
@@ -120,7 +120,7 @@ func TestLiveInUseAndLost(t *testing.T) {
 				ids <- ""
 				return
 			}
-			ids <- r.Data.Id
+			ids <- r.Data.ID
 		}()
 	}
 	if a, b := <-ids, <-ids; a == "" || a != b {
@@ -146,17 +146,17 @@ func TestLiveCaptureRefundList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if taken, err := c.CaptureCharge(t.Context(), "go-held/capture", held.Data.Id, CaptureParams{Amount: Ptr[int64](800)}); err != nil || taken.Data.AmountCaptured != 800 {
+	if taken, err := c.CaptureCharge(t.Context(), "go-held/capture", held.Data.ID, CaptureParams{Amount: Ptr[int64](800)}); err != nil || taken.Data.AmountCaptured != 800 {
 		t.Errorf("%+v %v", taken, err)
 	}
-	refund, err := c.CreateRefund(t.Context(), "go-held/refund", RefundParams{Charge: held.Data.Id, Amount: Ptr[int64](300)})
+	refund, err := c.CreateRefund(t.Context(), "go-held/refund", RefundParams{Charge: held.Data.ID, Amount: Ptr[int64](300)})
 	if err != nil || refund.Data.Status != "succeeded" {
 		t.Fatalf("%+v %v", refund, err)
 	}
-	if got, err := c.Refund(t.Context(), refund.Data.Id); err != nil || got.Data.Amount != 300 {
+	if got, err := c.Refund(t.Context(), refund.Data.ID); err != nil || got.Data.Amount != 300 {
 		t.Errorf("%+v %v", got, err)
 	}
-	if got, err := c.Charge(t.Context(), held.Data.Id); err != nil || got.Data.AmountRefunded != 300 {
+	if got, err := c.Charge(t.Context(), held.Data.ID); err != nil || got.Data.AmountRefunded != 300 {
 		t.Errorf("%+v %v", got, err)
 	}
 	n, seen := 0, map[string]bool{}
@@ -165,13 +165,13 @@ func TestLiveCaptureRefundList(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		seen[ch.Id] = true
+		seen[ch.ID] = true
 	}
 	if n < 3 || len(seen) != n {
 		t.Errorf("listed %d charges, %d different", n, len(seen))
 	}
-	for r, err := range c.Refunds(t.Context(), RefundQuery{Charge: &held.Data.Id}) {
-		if err != nil || r.Id != refund.Data.Id {
+	for r, err := range c.Refunds(t.Context(), RefundQuery{Charge: &held.Data.ID}) {
+		if err != nil || r.ID != refund.Data.ID {
 			t.Errorf("%+v %v", r, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestLiveEvents(t *testing.T) {
 	}
 	var last string // the newest, in an order of one
 	for e, err := range c.Events(t.Context(), EventQuery{Order: Ptr(NewestFirst), Limit: Ptr(1)}) {
-		if last = e.ID; err != nil || !bytes.Contains(e.Data.Object, []byte(first.Data.Id)) {
+		if last = e.ID; err != nil || !bytes.Contains(e.Data.Object, []byte(first.Data.ID)) {
 			t.Fatalf("%+v %v", e, err)
 		}
 		break
@@ -199,7 +199,7 @@ func TestLiveEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made = append(made, r.Data.Id)
+		made = append(made, r.Data.ID)
 	}
 	var told []string
 	for e, err := range c.Events(t.Context(), EventQuery{StartingAfter: &last, Limit: Ptr(2), Type: Ptr(EventType("charge.succeeded"))}) {
@@ -207,7 +207,7 @@ func TestLiveEvents(t *testing.T) {
 		if err != nil || json.Unmarshal(e.Data.Object, &ch) != nil || e.Type != "charge.succeeded" || e.Sequence != 1 {
 			t.Fatalf("%+v %v", e, err)
 		}
-		told = append(told, ch.Id)
+		told = append(told, ch.ID)
 		last = e.ID
 	}
 	if !slices.Equal(told, made) {
@@ -232,12 +232,12 @@ func TestLiveEvents(t *testing.T) {
 func tryEndpoints(t *testing.T, c *Client, event string) {
 	t.Helper()
 	var e *Error
-	if _, err := c.PutWebhookEndpoint(t.Context(), "go hook/1", WebhookEndpointParams{Url: "https://203.0.114.7/in"}); !errors.As(err, &e) || e.Status != 400 || e.Param != "id" {
+	if _, err := c.PutWebhookEndpoint(t.Context(), "go hook/1", WebhookEndpointParams{URL: "https://203.0.114.7/in"}); !errors.As(err, &e) || e.Status != 400 || e.Param != "id" {
 		t.Errorf("an id that is none: %v", err) // in the path it is one segment, so it is this that is refused
 	}
-	p := WebhookEndpointParams{Url: "https://203.0.114.7/in", EnabledEvents: []string{"charge.refunded"}, Description: Ptr("Go")}
+	p := WebhookEndpointParams{URL: "https://203.0.114.7/in", EnabledEvents: []string{"charge.refunded"}, Description: Ptr("Go")}
 	made, err := c.PutWebhookEndpoint(t.Context(), "go", p)
-	if err != nil || made.Status != http.StatusCreated || made.Data.Secret == "" || made.Data.Url != p.Url {
+	if err != nil || made.Status != http.StatusCreated || made.Data.Secret == "" || made.Data.URL != p.URL {
 		t.Fatalf("%+v %v", made, err)
 	}
 	if again, err := c.PutWebhookEndpoint(t.Context(), "go", p); err != nil || again.Status != http.StatusOK || again.Data.Secret != made.Data.Secret {
@@ -250,7 +250,7 @@ func tryEndpoints(t *testing.T, c *Client, event string) {
 	if got, err := c.WebhookEndpoint(t.Context(), "go"); err != nil || got.Data.Secret != rotated.Data.Secret || !slices.Equal(got.Data.EnabledEvents, p.EnabledEvents) {
 		t.Errorf("%+v %v", got, err)
 	}
-	if all, err := c.WebhookEndpoints(t.Context()); err != nil || len(all) != 1 || all[0].Id != "go" {
+	if all, err := c.WebhookEndpoints(t.Context()); err != nil || len(all) != 1 || all[0].ID != "go" {
 		t.Errorf("%+v %v", all, err)
 	}
 	for endpoint, want := range map[string]int{"": 0, "go": 1} {

@@ -20,7 +20,7 @@ func (c *Client) Charges(ctx context.Context, q ChargeQuery) iter.Seq2[Charge, e
 			return nil, false, err
 		}
 		return page.Data.Data, page.Data.HasMore, nil
-	}, func(ch Charge) string { return ch.Id })
+	}, func(ch Charge) string { return ch.ID })
 }
 
 // Refunds are all refunds that the query asks for, newest first, page after page. An error ends them.
@@ -32,7 +32,7 @@ func (c *Client) Refunds(ctx context.Context, q RefundQuery) iter.Seq2[Refund, e
 			return nil, false, err
 		}
 		return page.Data.Data, page.Data.HasMore, nil
-	}, func(r Refund) string { return r.Id })
+	}, func(r Refund) string { return r.ID })
 }
 
 func pages[T any](size *int, from *string, page func(limit int, from *string) ([]T, bool, error), id func(T) string) iter.Seq2[T, error] {

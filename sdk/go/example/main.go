@@ -19,5 +19,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.Data.Id, r.Data.Status)
+	fmt.Println(r.Data.ID, r.Data.Status)
 }

@@ -46,15 +46,15 @@ func (e ChargeListObject) Valid() bool {
 	}
 }
 
-// Defines values for ChargeListUrl.
+// Defines values for ChargeListURL.
 const (
-	V1charges ChargeListUrl = "/v1/charges"
+	V1Charges ChargeListURL = "/v1/charges"
 )
 
-// Valid indicates whether the value is a known member of the ChargeListUrl enum.
-func (e ChargeListUrl) Valid() bool {
+// Valid indicates whether the value is a known member of the ChargeListURL enum.
+func (e ChargeListURL) Valid() bool {
 	switch e {
-	case V1charges:
+	case V1Charges:
 		return true
 	default:
 		return false
@@ -120,7 +120,7 @@ func (e ErrorErrorAdvice) Valid() bool {
 
 // Defines values for ErrorErrorType.
 const (
-	ApiError            ErrorErrorType = "api_error"
+	APIError            ErrorErrorType = "api_error"
 	AuthenticationError ErrorErrorType = "authentication_error"
 	CardError           ErrorErrorType = "card_error"
 	IdempotencyError    ErrorErrorType = "idempotency_error"
@@ -131,7 +131,7 @@ const (
 // Valid indicates whether the value is a known member of the ErrorErrorType enum.
 func (e ErrorErrorType) Valid() bool {
 	switch e {
-	case ApiError:
+	case APIError:
 		return true
 	case AuthenticationError:
 		return true
@@ -178,15 +178,15 @@ func (e EventListObject) Valid() bool {
 	}
 }
 
-// Defines values for EventListUrl.
+// Defines values for EventListURL.
 const (
-	V1events EventListUrl = "/v1/events"
+	V1Events EventListURL = "/v1/events"
 )
 
-// Valid indicates whether the value is a known member of the EventListUrl enum.
-func (e EventListUrl) Valid() bool {
+// Valid indicates whether the value is a known member of the EventListURL enum.
+func (e EventListURL) Valid() bool {
 	switch e {
-	case V1events:
+	case V1Events:
 		return true
 	default:
 		return false
@@ -364,15 +364,15 @@ func (e RefundListObject) Valid() bool {
 	}
 }
 
-// Defines values for RefundListUrl.
+// Defines values for RefundListURL.
 const (
-	V1refunds RefundListUrl = "/v1/refunds"
+	V1Refunds RefundListURL = "/v1/refunds"
 )
 
-// Valid indicates whether the value is a known member of the RefundListUrl enum.
-func (e RefundListUrl) Valid() bool {
+// Valid indicates whether the value is a known member of the RefundListURL enum.
+func (e RefundListURL) Valid() bool {
 	switch e {
-	case V1refunds:
+	case V1Refunds:
 		return true
 	default:
 		return false
@@ -448,15 +448,15 @@ func (e WebhookEndpointListObject) Valid() bool {
 	}
 }
 
-// Defines values for WebhookEndpointListUrl.
+// Defines values for WebhookEndpointListURL.
 const (
-	V1webhookEndpoints WebhookEndpointListUrl = "/v1/webhook_endpoints"
+	V1WebhookEndpoints WebhookEndpointListURL = "/v1/webhook_endpoints"
 )
 
-// Valid indicates whether the value is a known member of the WebhookEndpointListUrl enum.
-func (e WebhookEndpointListUrl) Valid() bool {
+// Valid indicates whether the value is a known member of the WebhookEndpointListURL enum.
+func (e WebhookEndpointListURL) Valid() bool {
 	switch e {
-	case V1webhookEndpoints:
+	case V1WebhookEndpoints:
 		return true
 	default:
 		return false
@@ -506,10 +506,10 @@ type Charge struct {
 	// FailureMessage Why it failed, for people.
 	FailureMessage *string `json:"failure_message"`
 
-	// Id Names the charge, here; later ones sort after it.
+	// ID Names the charge, here; later ones sort after it.
 	//
 	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
-	Id string `json:"id"`
+	ID string `json:"id"`
 
 	// Livemode `false`: test money.
 	Livemode bool `json:"livemode"`
@@ -554,14 +554,14 @@ type ChargeList struct {
 	// HasMore Whether there are more, in the direction of the walk.
 	HasMore bool             `json:"has_more"`
 	Object  ChargeListObject `json:"object"`
-	Url     ChargeListUrl    `json:"url"`
+	URL     ChargeListURL    `json:"url"`
 }
 
 // ChargeListObject defines model for ChargeList.Object.
 type ChargeListObject string
 
-// ChargeListUrl defines model for ChargeList.Url.
-type ChargeListUrl string
+// ChargeListURL defines model for ChargeList.URL.
+type ChargeListURL string
 
 // ChargeOutcome The provider's assessment; null until there is one.
 type ChargeOutcome struct {
@@ -645,8 +645,8 @@ type DeletedWebhookEndpoint struct {
 	// Deleted `true`.
 	Deleted bool `json:"deleted"`
 
-	// Id The name that you gave it.
-	Id     string                       `json:"id"`
+	// ID The name that you gave it.
+	ID     string                       `json:"id"`
 	Object DeletedWebhookEndpointObject `json:"object"`
 }
 
@@ -676,8 +676,8 @@ type Error struct {
 		// Param The parameter at fault, such as `metadata[order]`.
 		Param *string `json:"param,omitempty"`
 
-		// RequestId The `Request-Id` of the exchange that the error was made for.
-		RequestId string `json:"request_id"`
+		// RequestID The `Request-Id` of the exchange that the error was made for.
+		RequestID string `json:"request_id"`
 
 		// Type What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
 		// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
@@ -696,10 +696,10 @@ type ErrorErrorType string
 // Event Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when
 // each type comes true.
 type Event struct {
-	// ApiVersion The version of Stripe's API whose shapes these are.
+	// APIVersion The version of Stripe's API whose shapes these are.
 	//
 	// Example: 2023-10-16
-	ApiVersion string `json:"api_version"`
+	APIVersion string `json:"api_version"`
 
 	// Created In Unix seconds.
 	Created int64 `json:"created"`
@@ -710,8 +710,8 @@ type Event struct {
 		Object Event_Data_Object `json:"object"`
 	} `json:"data"`
 
-	// Id Dedupe by it: an event is delivered at least once.
-	Id string `json:"id"`
+	// ID Dedupe by it: an event is delivered at least once.
+	ID string `json:"id"`
 
 	// Livemode `false`: test money.
 	Livemode bool        `json:"livemode"`
@@ -742,14 +742,14 @@ type EventList struct {
 	// HasMore Whether there are more already.
 	HasMore bool            `json:"has_more"`
 	Object  EventListObject `json:"object"`
-	Url     EventListUrl    `json:"url"`
+	URL     EventListURL    `json:"url"`
 }
 
 // EventListObject defines model for EventList.Object.
 type EventListObject string
 
-// EventListUrl defines model for EventList.Url.
-type EventListUrl string
+// EventListURL defines model for EventList.URL.
+type EventListURL string
 
 // EventOrder `asc`: the oldest event first; `desc`: the newest first.
 type EventOrder string
@@ -827,12 +827,12 @@ type IdempotencyKeyStatus string
 
 // NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
 type NextAction struct {
-	// RedirectToUrl Where the payer can authenticate.
-	RedirectToUrl *struct {
-		// Url Where to send the payer.
+	// RedirectToURL Where the payer can authenticate.
+	RedirectToURL *struct {
+		// URL Where to send the payer.
 		//
 		// Example: https://hooks.stripe.com/3d_secure_2/hosted
-		Url string `json:"url"`
+		URL string `json:"url"`
 	} `json:"redirect_to_url,omitempty"`
 
 	// Type What to do, named like the member that has the details.
@@ -843,10 +843,10 @@ type NextAction struct {
 
 // ProviderReference Where it is found at the payment provider.
 type ProviderReference struct {
-	// Id The id there; null until the provider is known to have it.
+	// ID The id there; null until the provider is known to have it.
 	//
 	// Example: ch_3MmlLrLkdIwHu7ix0snN0B15
-	Id *string `json:"id"`
+	ID *string `json:"id"`
 
 	// Name Which payment provider it is.
 	//
@@ -871,10 +871,10 @@ type Refund struct {
 	// FailureReason Why it failed, for programs.
 	FailureReason *string `json:"failure_reason"`
 
-	// Id Names the refund, here; later ones sort after it.
+	// ID Names the refund, here; later ones sort after it.
 	//
 	// Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
-	Id string `json:"id"`
+	ID string `json:"id"`
 
 	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
@@ -908,14 +908,14 @@ type RefundList struct {
 	// HasMore Whether there are more, in the direction of the walk.
 	HasMore bool             `json:"has_more"`
 	Object  RefundListObject `json:"object"`
-	Url     RefundListUrl    `json:"url"`
+	URL     RefundListURL    `json:"url"`
 }
 
 // RefundListObject defines model for RefundList.Object.
 type RefundListObject string
 
-// RefundListUrl defines model for RefundList.Url.
-type RefundListUrl string
+// RefundListURL defines model for RefundList.URL.
+type RefundListURL string
 
 // RefundParams Which charge to give money of back, and how much.
 type RefundParams struct {
@@ -973,8 +973,8 @@ type WebhookEndpoint struct {
 	// EnabledEvents In sorted order, each once.
 	EnabledEvents []string `json:"enabled_events"`
 
-	// Id The name that you gave it.
-	Id     string                `json:"id"`
+	// ID The name that you gave it.
+	ID     string                `json:"id"`
 	Object WebhookEndpointObject `json:"object"`
 
 	// Secret What deliveries are signed with.
@@ -983,8 +983,8 @@ type WebhookEndpoint struct {
 	// Status `enabled`: events are sent; `disabled`: they wait until it is registered again.
 	Status WebhookEndpointStatus `json:"status"`
 
-	// Url Where events are sent by POST.
-	Url string `json:"url"`
+	// URL Where events are sent by POST.
+	URL string `json:"url"`
 }
 
 // WebhookEndpointObject defines model for WebhookEndpoint.Object.
@@ -1001,10 +1001,10 @@ type WebhookEndpointForm struct {
 	// EnabledEvents `enabled_events[]=charge.succeeded`, once for each type, or with indices as Stripe's libraries write it: `enabled_events[0]=…`.
 	EnabledEvents []string `json:"enabled_events[],omitempty"`
 
-	// Url Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	// URL Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
 	//
 	// Example: https://warehouse.example.com/events
-	Url string `json:"url"`
+	URL string `json:"url"`
 }
 
 // WebhookEndpointList All webhook endpoints of the account.
@@ -1015,14 +1015,14 @@ type WebhookEndpointList struct {
 	// HasMore `false`: there are never more.
 	HasMore bool                      `json:"has_more"`
 	Object  WebhookEndpointListObject `json:"object"`
-	Url     WebhookEndpointListUrl    `json:"url"`
+	URL     WebhookEndpointListURL    `json:"url"`
 }
 
 // WebhookEndpointListObject defines model for WebhookEndpointList.Object.
 type WebhookEndpointListObject string
 
-// WebhookEndpointListUrl defines model for WebhookEndpointList.Url.
-type WebhookEndpointListUrl string
+// WebhookEndpointListURL defines model for WebhookEndpointList.URL.
+type WebhookEndpointListURL string
 
 // WebhookEndpointParams All that is to be known of an endpoint.
 type WebhookEndpointParams struct {
@@ -1037,10 +1037,10 @@ type WebhookEndpointParams struct {
 	// Example: ["charge.succeeded","charge.refunded"]
 	EnabledEvents []string `json:"enabled_events,omitempty"`
 
-	// Url Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	// URL Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
 	//
 	// Example: https://warehouse.example.com/events
-	Url string `json:"url"`
+	URL string `json:"url"`
 }
 
 // KeyHeader defines model for KeyHeader.
@@ -3584,14 +3584,14 @@ type ClientWithResponsesInterface interface {
 // ListChargesResponse200Headers the declared response headers of an HTTP 200 response for ListCharges
 type ListChargesResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // ListChargesResponse400Headers the declared response headers of an HTTP 400 response for ListCharges
 type ListChargesResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3599,7 +3599,7 @@ type ListChargesResponse400Headers struct {
 // ListChargesResponse401Headers the declared response headers of an HTTP 401 response for ListCharges
 type ListChargesResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -3609,7 +3609,7 @@ type ListChargesResponse401Headers struct {
 type ListChargesResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3617,7 +3617,7 @@ type ListChargesResponse405Headers struct {
 // ListChargesResponse429Headers the declared response headers of an HTTP 429 response for ListCharges
 type ListChargesResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -3626,7 +3626,7 @@ type ListChargesResponse429Headers struct {
 // ListChargesResponse500Headers the declared response headers of an HTTP 500 response for ListCharges
 type ListChargesResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3634,7 +3634,7 @@ type ListChargesResponse500Headers struct {
 // ListChargesResponse503Headers the declared response headers of an HTTP 503 response for ListCharges
 type ListChargesResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -3745,7 +3745,7 @@ type CreateChargeResponse201Headers struct {
 	Location            string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
@@ -3756,7 +3756,7 @@ type CreateChargeResponse400Headers struct {
 	IdempotentReplayed  *string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3765,7 +3765,7 @@ type CreateChargeResponse400Headers struct {
 type CreateChargeResponse401Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -3778,7 +3778,7 @@ type CreateChargeResponse402Headers struct {
 	IdempotentReplayed  *string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3787,7 +3787,7 @@ type CreateChargeResponse402Headers struct {
 type CreateChargeResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3796,7 +3796,7 @@ type CreateChargeResponse405Headers struct {
 type CreateChargeResponse408Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3806,7 +3806,7 @@ type CreateChargeResponse409Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -3816,7 +3816,7 @@ type CreateChargeResponse409Headers struct {
 type CreateChargeResponse413Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3825,7 +3825,7 @@ type CreateChargeResponse413Headers struct {
 type CreateChargeResponse415Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3835,7 +3835,7 @@ type CreateChargeResponse422Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3843,7 +3843,7 @@ type CreateChargeResponse422Headers struct {
 // CreateChargeResponse429Headers the declared response headers of an HTTP 429 response for CreateCharge
 type CreateChargeResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -3854,7 +3854,7 @@ type CreateChargeResponse500Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -3864,7 +3864,7 @@ type CreateChargeResponse503Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4024,14 +4024,14 @@ func (r CreateChargeResponse) ContentType() string {
 // GetChargeResponse200Headers the declared response headers of an HTTP 200 response for GetCharge
 type GetChargeResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // GetChargeResponse400Headers the declared response headers of an HTTP 400 response for GetCharge
 type GetChargeResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4039,7 +4039,7 @@ type GetChargeResponse400Headers struct {
 // GetChargeResponse401Headers the declared response headers of an HTTP 401 response for GetCharge
 type GetChargeResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -4048,7 +4048,7 @@ type GetChargeResponse401Headers struct {
 // GetChargeResponse404Headers the declared response headers of an HTTP 404 response for GetCharge
 type GetChargeResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4057,7 +4057,7 @@ type GetChargeResponse404Headers struct {
 type GetChargeResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4065,7 +4065,7 @@ type GetChargeResponse405Headers struct {
 // GetChargeResponse429Headers the declared response headers of an HTTP 429 response for GetCharge
 type GetChargeResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4074,7 +4074,7 @@ type GetChargeResponse429Headers struct {
 // GetChargeResponse500Headers the declared response headers of an HTTP 500 response for GetCharge
 type GetChargeResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4082,7 +4082,7 @@ type GetChargeResponse500Headers struct {
 // GetChargeResponse503Headers the declared response headers of an HTTP 503 response for GetCharge
 type GetChargeResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4201,7 +4201,7 @@ type CaptureChargeResponse200Headers struct {
 	IdempotentReplayed  *string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
@@ -4212,7 +4212,7 @@ type CaptureChargeResponse400Headers struct {
 	IdempotentReplayed  *string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4221,7 +4221,7 @@ type CaptureChargeResponse400Headers struct {
 type CaptureChargeResponse401Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -4232,7 +4232,7 @@ type CaptureChargeResponse404Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4241,7 +4241,7 @@ type CaptureChargeResponse404Headers struct {
 type CaptureChargeResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4250,7 +4250,7 @@ type CaptureChargeResponse405Headers struct {
 type CaptureChargeResponse408Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4260,7 +4260,7 @@ type CaptureChargeResponse409Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4270,7 +4270,7 @@ type CaptureChargeResponse409Headers struct {
 type CaptureChargeResponse413Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4279,7 +4279,7 @@ type CaptureChargeResponse413Headers struct {
 type CaptureChargeResponse415Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4289,7 +4289,7 @@ type CaptureChargeResponse422Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4297,7 +4297,7 @@ type CaptureChargeResponse422Headers struct {
 // CaptureChargeResponse429Headers the declared response headers of an HTTP 429 response for CaptureCharge
 type CaptureChargeResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4308,7 +4308,7 @@ type CaptureChargeResponse500Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4318,7 +4318,7 @@ type CaptureChargeResponse503Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4478,14 +4478,14 @@ func (r CaptureChargeResponse) ContentType() string {
 // ListEventsResponse200Headers the declared response headers of an HTTP 200 response for ListEvents
 type ListEventsResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // ListEventsResponse400Headers the declared response headers of an HTTP 400 response for ListEvents
 type ListEventsResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4493,7 +4493,7 @@ type ListEventsResponse400Headers struct {
 // ListEventsResponse401Headers the declared response headers of an HTTP 401 response for ListEvents
 type ListEventsResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -4503,7 +4503,7 @@ type ListEventsResponse401Headers struct {
 type ListEventsResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4511,7 +4511,7 @@ type ListEventsResponse405Headers struct {
 // ListEventsResponse429Headers the declared response headers of an HTTP 429 response for ListEvents
 type ListEventsResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4520,7 +4520,7 @@ type ListEventsResponse429Headers struct {
 // ListEventsResponse500Headers the declared response headers of an HTTP 500 response for ListEvents
 type ListEventsResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4528,7 +4528,7 @@ type ListEventsResponse500Headers struct {
 // ListEventsResponse503Headers the declared response headers of an HTTP 503 response for ListEvents
 type ListEventsResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4634,14 +4634,14 @@ func (r ListEventsResponse) ContentType() string {
 // GetEventResponse200Headers the declared response headers of an HTTP 200 response for GetEvent
 type GetEventResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // GetEventResponse400Headers the declared response headers of an HTTP 400 response for GetEvent
 type GetEventResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4649,7 +4649,7 @@ type GetEventResponse400Headers struct {
 // GetEventResponse401Headers the declared response headers of an HTTP 401 response for GetEvent
 type GetEventResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -4658,7 +4658,7 @@ type GetEventResponse401Headers struct {
 // GetEventResponse404Headers the declared response headers of an HTTP 404 response for GetEvent
 type GetEventResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4667,7 +4667,7 @@ type GetEventResponse404Headers struct {
 type GetEventResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4675,7 +4675,7 @@ type GetEventResponse405Headers struct {
 // GetEventResponse429Headers the declared response headers of an HTTP 429 response for GetEvent
 type GetEventResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4684,7 +4684,7 @@ type GetEventResponse429Headers struct {
 // GetEventResponse500Headers the declared response headers of an HTTP 500 response for GetEvent
 type GetEventResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4692,7 +4692,7 @@ type GetEventResponse500Headers struct {
 // GetEventResponse503Headers the declared response headers of an HTTP 503 response for GetEvent
 type GetEventResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4810,14 +4810,14 @@ type ResendEventResponse200Headers struct {
 	IdempotencyKey      *string
 	IdempotentReplayed  *string
 	OriginalRequest     *string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // ResendEventResponse400Headers the declared response headers of an HTTP 400 response for ResendEvent
 type ResendEventResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4825,7 +4825,7 @@ type ResendEventResponse400Headers struct {
 // ResendEventResponse401Headers the declared response headers of an HTTP 401 response for ResendEvent
 type ResendEventResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -4834,7 +4834,7 @@ type ResendEventResponse401Headers struct {
 // ResendEventResponse404Headers the declared response headers of an HTTP 404 response for ResendEvent
 type ResendEventResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4843,7 +4843,7 @@ type ResendEventResponse404Headers struct {
 type ResendEventResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4852,7 +4852,7 @@ type ResendEventResponse405Headers struct {
 type ResendEventResponse408Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4861,7 +4861,7 @@ type ResendEventResponse408Headers struct {
 type ResendEventResponse413Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4870,7 +4870,7 @@ type ResendEventResponse413Headers struct {
 type ResendEventResponse415Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4880,7 +4880,7 @@ type ResendEventResponse422Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4888,7 +4888,7 @@ type ResendEventResponse422Headers struct {
 // ResendEventResponse429Headers the declared response headers of an HTTP 429 response for ResendEvent
 type ResendEventResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -4897,7 +4897,7 @@ type ResendEventResponse429Headers struct {
 // ResendEventResponse500Headers the declared response headers of an HTTP 500 response for ResendEvent
 type ResendEventResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -4905,7 +4905,7 @@ type ResendEventResponse500Headers struct {
 // ResendEventResponse503Headers the declared response headers of an HTTP 503 response for ResendEvent
 type ResendEventResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5056,14 +5056,14 @@ func (r ResendEventResponse) ContentType() string {
 // GetIdempotencyKeyResponse200Headers the declared response headers of an HTTP 200 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // GetIdempotencyKeyResponse400Headers the declared response headers of an HTTP 400 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5071,7 +5071,7 @@ type GetIdempotencyKeyResponse400Headers struct {
 // GetIdempotencyKeyResponse401Headers the declared response headers of an HTTP 401 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -5080,7 +5080,7 @@ type GetIdempotencyKeyResponse401Headers struct {
 // GetIdempotencyKeyResponse404Headers the declared response headers of an HTTP 404 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5089,7 +5089,7 @@ type GetIdempotencyKeyResponse404Headers struct {
 type GetIdempotencyKeyResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5097,7 +5097,7 @@ type GetIdempotencyKeyResponse405Headers struct {
 // GetIdempotencyKeyResponse429Headers the declared response headers of an HTTP 429 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5106,7 +5106,7 @@ type GetIdempotencyKeyResponse429Headers struct {
 // GetIdempotencyKeyResponse500Headers the declared response headers of an HTTP 500 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5114,7 +5114,7 @@ type GetIdempotencyKeyResponse500Headers struct {
 // GetIdempotencyKeyResponse503Headers the declared response headers of an HTTP 503 response for GetIdempotencyKey
 type GetIdempotencyKeyResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5229,14 +5229,14 @@ func (r GetIdempotencyKeyResponse) ContentType() string {
 // ListRefundsResponse200Headers the declared response headers of an HTTP 200 response for ListRefunds
 type ListRefundsResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // ListRefundsResponse400Headers the declared response headers of an HTTP 400 response for ListRefunds
 type ListRefundsResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5244,7 +5244,7 @@ type ListRefundsResponse400Headers struct {
 // ListRefundsResponse401Headers the declared response headers of an HTTP 401 response for ListRefunds
 type ListRefundsResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -5254,7 +5254,7 @@ type ListRefundsResponse401Headers struct {
 type ListRefundsResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5262,7 +5262,7 @@ type ListRefundsResponse405Headers struct {
 // ListRefundsResponse429Headers the declared response headers of an HTTP 429 response for ListRefunds
 type ListRefundsResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5271,7 +5271,7 @@ type ListRefundsResponse429Headers struct {
 // ListRefundsResponse500Headers the declared response headers of an HTTP 500 response for ListRefunds
 type ListRefundsResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5279,7 +5279,7 @@ type ListRefundsResponse500Headers struct {
 // ListRefundsResponse503Headers the declared response headers of an HTTP 503 response for ListRefunds
 type ListRefundsResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5390,7 +5390,7 @@ type CreateRefundResponse201Headers struct {
 	Location            string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
@@ -5401,7 +5401,7 @@ type CreateRefundResponse400Headers struct {
 	IdempotentReplayed  *string
 	OriginalRequest     *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5410,7 +5410,7 @@ type CreateRefundResponse400Headers struct {
 type CreateRefundResponse401Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -5421,7 +5421,7 @@ type CreateRefundResponse404Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5430,7 +5430,7 @@ type CreateRefundResponse404Headers struct {
 type CreateRefundResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5439,7 +5439,7 @@ type CreateRefundResponse405Headers struct {
 type CreateRefundResponse408Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5449,7 +5449,7 @@ type CreateRefundResponse409Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5459,7 +5459,7 @@ type CreateRefundResponse409Headers struct {
 type CreateRefundResponse413Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5468,7 +5468,7 @@ type CreateRefundResponse413Headers struct {
 type CreateRefundResponse415Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5478,7 +5478,7 @@ type CreateRefundResponse422Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5486,7 +5486,7 @@ type CreateRefundResponse422Headers struct {
 // CreateRefundResponse429Headers the declared response headers of an HTTP 429 response for CreateRefund
 type CreateRefundResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5497,7 +5497,7 @@ type CreateRefundResponse500Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5507,7 +5507,7 @@ type CreateRefundResponse503Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5667,14 +5667,14 @@ func (r CreateRefundResponse) ContentType() string {
 // GetRefundResponse200Headers the declared response headers of an HTTP 200 response for GetRefund
 type GetRefundResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // GetRefundResponse400Headers the declared response headers of an HTTP 400 response for GetRefund
 type GetRefundResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5682,7 +5682,7 @@ type GetRefundResponse400Headers struct {
 // GetRefundResponse401Headers the declared response headers of an HTTP 401 response for GetRefund
 type GetRefundResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -5691,7 +5691,7 @@ type GetRefundResponse401Headers struct {
 // GetRefundResponse404Headers the declared response headers of an HTTP 404 response for GetRefund
 type GetRefundResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5700,7 +5700,7 @@ type GetRefundResponse404Headers struct {
 type GetRefundResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5708,7 +5708,7 @@ type GetRefundResponse405Headers struct {
 // GetRefundResponse429Headers the declared response headers of an HTTP 429 response for GetRefund
 type GetRefundResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5717,7 +5717,7 @@ type GetRefundResponse429Headers struct {
 // GetRefundResponse500Headers the declared response headers of an HTTP 500 response for GetRefund
 type GetRefundResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5725,7 +5725,7 @@ type GetRefundResponse500Headers struct {
 // GetRefundResponse503Headers the declared response headers of an HTTP 503 response for GetRefund
 type GetRefundResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5840,14 +5840,14 @@ func (r GetRefundResponse) ContentType() string {
 // ListWebhookEndpointsResponse200Headers the declared response headers of an HTTP 200 response for ListWebhookEndpoints
 type ListWebhookEndpointsResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // ListWebhookEndpointsResponse400Headers the declared response headers of an HTTP 400 response for ListWebhookEndpoints
 type ListWebhookEndpointsResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5855,7 +5855,7 @@ type ListWebhookEndpointsResponse400Headers struct {
 // ListWebhookEndpointsResponse401Headers the declared response headers of an HTTP 401 response for ListWebhookEndpoints
 type ListWebhookEndpointsResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -5865,7 +5865,7 @@ type ListWebhookEndpointsResponse401Headers struct {
 type ListWebhookEndpointsResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5873,7 +5873,7 @@ type ListWebhookEndpointsResponse405Headers struct {
 // ListWebhookEndpointsResponse429Headers the declared response headers of an HTTP 429 response for ListWebhookEndpoints
 type ListWebhookEndpointsResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5882,7 +5882,7 @@ type ListWebhookEndpointsResponse429Headers struct {
 // ListWebhookEndpointsResponse500Headers the declared response headers of an HTTP 500 response for ListWebhookEndpoints
 type ListWebhookEndpointsResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -5890,7 +5890,7 @@ type ListWebhookEndpointsResponse500Headers struct {
 // ListWebhookEndpointsResponse503Headers the declared response headers of an HTTP 503 response for ListWebhookEndpoints
 type ListWebhookEndpointsResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -5996,14 +5996,14 @@ func (r ListWebhookEndpointsResponse) ContentType() string {
 // DeleteWebhookEndpointResponse200Headers the declared response headers of an HTTP 200 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // DeleteWebhookEndpointResponse400Headers the declared response headers of an HTTP 400 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6011,7 +6011,7 @@ type DeleteWebhookEndpointResponse400Headers struct {
 // DeleteWebhookEndpointResponse401Headers the declared response headers of an HTTP 401 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -6020,7 +6020,7 @@ type DeleteWebhookEndpointResponse401Headers struct {
 // DeleteWebhookEndpointResponse404Headers the declared response headers of an HTTP 404 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6029,7 +6029,7 @@ type DeleteWebhookEndpointResponse404Headers struct {
 type DeleteWebhookEndpointResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6037,7 +6037,7 @@ type DeleteWebhookEndpointResponse405Headers struct {
 // DeleteWebhookEndpointResponse429Headers the declared response headers of an HTTP 429 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6046,7 +6046,7 @@ type DeleteWebhookEndpointResponse429Headers struct {
 // DeleteWebhookEndpointResponse500Headers the declared response headers of an HTTP 500 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6054,7 +6054,7 @@ type DeleteWebhookEndpointResponse500Headers struct {
 // DeleteWebhookEndpointResponse503Headers the declared response headers of an HTTP 503 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6169,14 +6169,14 @@ func (r DeleteWebhookEndpointResponse) ContentType() string {
 // GetWebhookEndpointResponse200Headers the declared response headers of an HTTP 200 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // GetWebhookEndpointResponse400Headers the declared response headers of an HTTP 400 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6184,7 +6184,7 @@ type GetWebhookEndpointResponse400Headers struct {
 // GetWebhookEndpointResponse401Headers the declared response headers of an HTTP 401 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -6193,7 +6193,7 @@ type GetWebhookEndpointResponse401Headers struct {
 // GetWebhookEndpointResponse404Headers the declared response headers of an HTTP 404 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6202,7 +6202,7 @@ type GetWebhookEndpointResponse404Headers struct {
 type GetWebhookEndpointResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6210,7 +6210,7 @@ type GetWebhookEndpointResponse405Headers struct {
 // GetWebhookEndpointResponse429Headers the declared response headers of an HTTP 429 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6219,7 +6219,7 @@ type GetWebhookEndpointResponse429Headers struct {
 // GetWebhookEndpointResponse500Headers the declared response headers of an HTTP 500 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6227,7 +6227,7 @@ type GetWebhookEndpointResponse500Headers struct {
 // GetWebhookEndpointResponse503Headers the declared response headers of an HTTP 503 response for GetWebhookEndpoint
 type GetWebhookEndpointResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6342,7 +6342,7 @@ func (r GetWebhookEndpointResponse) ContentType() string {
 // PutWebhookEndpointResponse200Headers the declared response headers of an HTTP 200 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse200Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
@@ -6350,14 +6350,14 @@ type PutWebhookEndpointResponse200Headers struct {
 type PutWebhookEndpointResponse201Headers struct {
 	CacheControl        string
 	Location            string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // PutWebhookEndpointResponse400Headers the declared response headers of an HTTP 400 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6365,7 +6365,7 @@ type PutWebhookEndpointResponse400Headers struct {
 // PutWebhookEndpointResponse401Headers the declared response headers of an HTTP 401 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -6375,7 +6375,7 @@ type PutWebhookEndpointResponse401Headers struct {
 type PutWebhookEndpointResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6384,7 +6384,7 @@ type PutWebhookEndpointResponse405Headers struct {
 type PutWebhookEndpointResponse408Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6393,7 +6393,7 @@ type PutWebhookEndpointResponse408Headers struct {
 type PutWebhookEndpointResponse413Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6402,7 +6402,7 @@ type PutWebhookEndpointResponse413Headers struct {
 type PutWebhookEndpointResponse415Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6410,7 +6410,7 @@ type PutWebhookEndpointResponse415Headers struct {
 // PutWebhookEndpointResponse429Headers the declared response headers of an HTTP 429 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6419,7 +6419,7 @@ type PutWebhookEndpointResponse429Headers struct {
 // PutWebhookEndpointResponse500Headers the declared response headers of an HTTP 500 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6427,7 +6427,7 @@ type PutWebhookEndpointResponse500Headers struct {
 // PutWebhookEndpointResponse503Headers the declared response headers of an HTTP 503 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6572,14 +6572,14 @@ type RotateWebhookEndpointSecretResponse200Headers struct {
 	IdempotencyKey      *string
 	IdempotentReplayed  *string
 	OriginalRequest     *string
-	RequestId           string
+	RequestID           string
 	XContentTypeOptions string
 }
 
 // RotateWebhookEndpointSecretResponse400Headers the declared response headers of an HTTP 400 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse400Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6587,7 +6587,7 @@ type RotateWebhookEndpointSecretResponse400Headers struct {
 // RotateWebhookEndpointSecretResponse401Headers the declared response headers of an HTTP 401 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse401Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	WWWAuthenticate     string
 	XContentTypeOptions string
@@ -6596,7 +6596,7 @@ type RotateWebhookEndpointSecretResponse401Headers struct {
 // RotateWebhookEndpointSecretResponse404Headers the declared response headers of an HTTP 404 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse404Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6605,7 +6605,7 @@ type RotateWebhookEndpointSecretResponse404Headers struct {
 type RotateWebhookEndpointSecretResponse405Headers struct {
 	Allow               string
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6614,7 +6614,7 @@ type RotateWebhookEndpointSecretResponse405Headers struct {
 type RotateWebhookEndpointSecretResponse408Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6623,7 +6623,7 @@ type RotateWebhookEndpointSecretResponse408Headers struct {
 type RotateWebhookEndpointSecretResponse413Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6632,7 +6632,7 @@ type RotateWebhookEndpointSecretResponse413Headers struct {
 type RotateWebhookEndpointSecretResponse415Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6642,7 +6642,7 @@ type RotateWebhookEndpointSecretResponse422Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
 	PreferenceApplied   *string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6650,7 +6650,7 @@ type RotateWebhookEndpointSecretResponse422Headers struct {
 // RotateWebhookEndpointSecretResponse429Headers the declared response headers of an HTTP 429 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse429Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -6659,7 +6659,7 @@ type RotateWebhookEndpointSecretResponse429Headers struct {
 // RotateWebhookEndpointSecretResponse500Headers the declared response headers of an HTTP 500 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse500Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	StripeShouldRetry   string
 	XContentTypeOptions string
 }
@@ -6667,7 +6667,7 @@ type RotateWebhookEndpointSecretResponse500Headers struct {
 // RotateWebhookEndpointSecretResponse503Headers the declared response headers of an HTTP 503 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse503Headers struct {
 	CacheControl        string
-	RequestId           string
+	RequestID           string
 	RetryAfter          int
 	StripeShouldRetry   string
 	XContentTypeOptions string
@@ -7383,7 +7383,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -7407,7 +7407,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7438,7 +7438,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7483,7 +7483,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7514,7 +7514,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -7552,7 +7552,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7583,7 +7583,7 @@ func ParseListChargesResponse(rsp *http.Response) (*ListChargesResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -7769,7 +7769,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -7821,7 +7821,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7859,7 +7859,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7925,7 +7925,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -7963,7 +7963,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8001,7 +8001,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8046,7 +8046,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -8091,7 +8091,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8129,7 +8129,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8174,7 +8174,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8205,7 +8205,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -8257,7 +8257,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8302,7 +8302,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -8418,7 +8418,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -8442,7 +8442,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8473,7 +8473,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8511,7 +8511,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8549,7 +8549,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8580,7 +8580,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -8618,7 +8618,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8649,7 +8649,7 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -8828,7 +8828,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -8880,7 +8880,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8918,7 +8918,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -8970,7 +8970,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9008,7 +9008,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9046,7 +9046,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9091,7 +9091,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -9136,7 +9136,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9174,7 +9174,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9219,7 +9219,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9250,7 +9250,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -9302,7 +9302,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9347,7 +9347,7 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -9456,7 +9456,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -9480,7 +9480,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9511,7 +9511,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9556,7 +9556,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9587,7 +9587,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -9625,7 +9625,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9656,7 +9656,7 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -9772,7 +9772,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -9796,7 +9796,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9827,7 +9827,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9865,7 +9865,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9903,7 +9903,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -9934,7 +9934,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -9972,7 +9972,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10003,7 +10003,7 @@ func ParseGetEventResponse(rsp *http.Response) (*GetEventResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -10168,7 +10168,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -10192,7 +10192,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10223,7 +10223,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10261,7 +10261,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10299,7 +10299,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10337,7 +10337,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10375,7 +10375,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10413,7 +10413,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10458,7 +10458,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10489,7 +10489,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -10527,7 +10527,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10558,7 +10558,7 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -10674,7 +10674,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -10698,7 +10698,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10729,7 +10729,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10767,7 +10767,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10805,7 +10805,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10836,7 +10836,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -10874,7 +10874,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -10905,7 +10905,7 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -11014,7 +11014,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -11038,7 +11038,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11069,7 +11069,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11114,7 +11114,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11145,7 +11145,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -11183,7 +11183,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11214,7 +11214,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -11400,7 +11400,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -11452,7 +11452,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11490,7 +11490,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11542,7 +11542,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11580,7 +11580,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11618,7 +11618,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11663,7 +11663,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -11708,7 +11708,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11746,7 +11746,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11791,7 +11791,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11822,7 +11822,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -11874,7 +11874,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -11919,7 +11919,7 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -12035,7 +12035,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -12059,7 +12059,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12090,7 +12090,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12128,7 +12128,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12166,7 +12166,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12197,7 +12197,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -12235,7 +12235,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12266,7 +12266,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -12375,7 +12375,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -12399,7 +12399,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12430,7 +12430,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12475,7 +12475,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12506,7 +12506,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -12544,7 +12544,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12575,7 +12575,7 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -12691,7 +12691,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -12715,7 +12715,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12746,7 +12746,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12784,7 +12784,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12822,7 +12822,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12853,7 +12853,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -12891,7 +12891,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -12922,7 +12922,7 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -13038,7 +13038,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -13062,7 +13062,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13093,7 +13093,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13131,7 +13131,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13169,7 +13169,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13200,7 +13200,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -13238,7 +13238,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13269,7 +13269,7 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -13406,7 +13406,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -13437,7 +13437,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -13461,7 +13461,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13492,7 +13492,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13537,7 +13537,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13575,7 +13575,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13613,7 +13613,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13651,7 +13651,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13682,7 +13682,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -13720,7 +13720,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13751,7 +13751,7 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -13916,7 +13916,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -13940,7 +13940,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -13971,7 +13971,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14009,7 +14009,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14047,7 +14047,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14085,7 +14085,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14123,7 +14123,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14161,7 +14161,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14206,7 +14206,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14237,7 +14237,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
@@ -14275,7 +14275,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
 			var value string
@@ -14306,7 +14306,7 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RequestId = value
+			headers.RequestID = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int

@@ -21,9 +21,10 @@ import (
 
 // Errors of this package.
 var (
-	ErrUnknownKey = errors.New("no such API key, or it is revoked")
-	ErrNoSuchKey  = errors.New("no API key has this id")
-	ErrName       = errors.New("an account's name must have 1 to 100 characters, none of them a control character")
+	ErrUnknownKey    = errors.New("no such API key, or it is revoked")
+	ErrNoSuchKey     = errors.New("no API key has this id")
+	ErrNoSuchAccount = errors.New("no account has this id or name")
+	ErrName          = errors.New("an account's name must have 1 to 100 characters, none of them a control character")
 )
 
 const (
@@ -138,6 +139,22 @@ func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
 		return NewKey{}, fmt.Errorf("API key: %w", err)
 	}
 	return k, nil
+}
+
+// Account is whose keys, charges and events they are.
+type Account struct{ ID, Name string }
+
+// Find returns the account with this id, or else of this name. Errors: [ErrNoSuchAccount], or the database's.
+func (s *Store) Find(ctx context.Context, idOrName string) (Account, error) {
+	var a db.Account
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		a, err = s.queries.AccountFind(ctx, s.pool, idOrName)
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Account{}, ErrNoSuchAccount
+	}
+	return Account{ID: a.ID, Name: a.Name}, err
 }
 
 // Key is an API key as an operator sees it.

@@ -125,3 +125,15 @@ func (q *Queries) AccountEnsure(ctx context.Context, db DBTX, arg AccountEnsureP
 	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
 	return i, err
 }
+
+const accountFind = `-- name: AccountFind :one
+SELECT id, name, created_at FROM accounts WHERE id = $1 OR name = $1 ORDER BY id = $1 DESC LIMIT 1
+`
+
+// By its id or its name.
+func (q *Queries) AccountFind(ctx context.Context, db DBTX, idOrName string) (Account, error) {
+	row := db.QueryRow(ctx, accountFind, idOrName)
+	var i Account
+	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
+	return i, err
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -46,7 +48,8 @@ func TestDev(t *testing.T) {
 	})
 }
 
-func tryDev(t *testing.T, credential *syscall.Credential) {
+func newDevUser(t *testing.T, credential *syscall.Credential) *devUser {
+	t.Helper()
 	// Not t.TempDir: its parents are closed to other users, of whom PostgreSQL's is one when we are root.
 	dir, err := os.MkdirTemp("", "paidonce-dev-") //nolint:usetesting // see above
 	if err != nil {
@@ -63,7 +66,11 @@ func tryDev(t *testing.T, credential *syscall.Credential) {
 	}
 	u := &devUser{w: &world{t: t, names: map[string]int{}}, dir: dir, credential: credential}
 	t.Cleanup(u.endDatabase)
+	return u
+}
 
+func tryDev(t *testing.T, credential *syscall.Credential) {
+	u := newDevUser(t, credential)
 	first := u.start()
 	key := first.await(`API key of the account dev: (sk_\w+)`)[1]
 	said := first.output()
@@ -112,6 +119,81 @@ func tryDev(t *testing.T, credential *syscall.Credential) {
 	if left := u.processes(); len(left) > 0 {
 		t.Errorf("still running after SIGTERM: %q", left)
 	}
+}
+
+// TestDevBesideItself: the second dev of a folder says why it cannot, and the first goes on; the line for other commands is whole, and a terminal that ran
+// it can start dev again; a second signal ends everything at once, though a charge is under way.
+func TestDevBesideItself(t *testing.T) {
+	t.Parallel()
+	u := newDevUser(t, nil)
+	first := u.start()
+	second := u.w.start("dev", u.command(binary, "dev"))
+	if state := second.wait(); state.ExitCode() != 1 {
+		t.Errorf("a second dev: %v, want exit code 1", state)
+	}
+	if want := fmt.Sprintf("paidonce: paidonce dev is already running in this folder (process %d, %s)\n", first.cmd.Process.Pid, first.url); second.output() != want {
+		t.Errorf("a second dev says %q, want %q", second.output(), want)
+	}
+	said := first.output()
+	exports := regexp.MustCompile(`(?m)^  export DATABASE_URL=.*\\\n.*$`).FindString(said)
+	for _, name := range []string{"DATABASE_URL='postgres://", "STRIPE_API_BASE=http://", "STRIPE_API_KEY=sk_test_", "STRIPE_WEBHOOK_SECRET=whsec_", "PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true"} {
+		if !strings.Contains(exports, name) {
+			t.Errorf("the line for other commands lacks %s: %s", name, exports)
+		}
+	}
+	inTerminal := func(line string) *exec.Cmd { return u.command("bash", "-c", exports+"\n"+line) }
+	for _, line := range []string{" relay --once", " ops list", " events list --account dev"} {
+		if out, err := inTerminal("exec '" + binary + "'" + line).CombinedOutput(); err != nil {
+			t.Errorf("paidonce%s: %v\n%s", line, err, out)
+		}
+	}
+	if res, err := http.Get(first.url + "/docs"); err != nil || res.StatusCode != http.StatusOK || !strings.Contains(said, first.url+"/docs") {
+		t.Errorf("the reference: %v %v", res, err)
+	}
+	first.signal(os.Interrupt)
+	first.wait()
+
+	again := u.w.start("dev", inTerminal("exec '"+binary+"' dev"))
+	again.url = again.await(`Paidonce is ready on (\S+)`)[1]
+	key := again.await(`API key of the account dev: (sk_\w+)`)[1]
+	sim := again.await(`listed on (\S+)/_sim/`)[1]
+	if res, err := http.Post(sim+"/_sim/faults", "application/json", strings.NewReader(`{"match":{"method":"POST"},"fault":"hang"}`)); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("a fault: %v %v", res, err)
+	}
+	c := apitest.NewClient(t, again.url, key)
+	go func() { // nobody answers
+		req := c.Request(http.MethodPost, "/v1/charges", twenty, "Content-Type", "application/json", "Idempotency-Key", "hangs", "Authorization", "Bearer "+key)
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	eventually(t, "the charge is under way", func() bool {
+		res, err := http.Get(sim + "/_sim/faults")
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		return bytes.Contains(text, []byte(`"hits":1`))
+	})
+	again.signal(os.Interrupt)
+	eventually(t, "the first signal is taken", func() bool { return refused(again.url) })
+	again.signal(os.Interrupt)
+	if state := again.wait(); state.ExitCode() != 1 || !strings.Contains(again.output(), "by a second signal") {
+		t.Errorf("after two signals: %v\n%s", state, again.output())
+	}
+	if left := u.processes(); len(left) > 0 {
+		t.Errorf("still running after two signals: %q", left)
+	}
+}
+
+// refused tells whether nothing listens there.
+func refused(url string) bool {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err != nil
 }
 
 func (u *devUser) start() *proc {

@@ -41,6 +41,15 @@ func withAccounts(ctx context.Context, use func(context.Context, *accounts.Store
 	return use(ctx, accounts.NewStore(pool))
 }
 
+// findAccount finds what --account names: a name that is misspelt must not look like an account that has nothing.
+func findAccount(ctx context.Context, s *accounts.Store, idOrName string) (accounts.Account, error) {
+	a, err := s.Find(ctx, idOrName)
+	if err != nil {
+		return a, fmt.Errorf("--account %s: %w", oneLine(idOrName), err)
+	}
+	return a, nil
+}
+
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -87,6 +96,13 @@ func newAPIKeysListCommand() *cobra.Command {
 		Example: "  paidonce apikeys list --account shop",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withAccounts(cmd.Context(), func(ctx context.Context, s *accounts.Store) error {
+				if account != "" {
+					found, err := findAccount(ctx, s, account)
+					if err != nil {
+						return err
+					}
+					account = found.Name
+				}
 				keys, err := s.Keys(ctx, account)
 				if err != nil {
 					return err
@@ -107,7 +123,7 @@ func newAPIKeysListCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&account, "account", "", "only of the account of this name")
+	c.Flags().StringVar(&account, "account", "", "only of the account with this id or name")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return c
 }

@@ -59,6 +59,11 @@ printed first, so that you can repeat the command with it. Network errors and an
 		Example: `  paidonce charges create --amount 2000 --currency usd --source tok_visa --key order-6735 --metadata order=6735
   paidonce charges create --amount 2000 --currency usd --customer cus_42 --hold --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"amount", "currency"} {
+				if *texts[name] == "" {
+					return usageError{fmt.Errorf("--%s is required", name)}
+				}
+			}
 			form := url.Values{}
 			for name, value := range texts {
 				if *value != "" {
@@ -84,7 +89,7 @@ printed first, so that you can repeat the command with it. Network errors and an
 	}
 	for name, use := range map[string]string{
 		"amount": "in minor units: 2000 is $20.00 (required)", "currency": "ISO 4217 code (required)", "source": "a token of the provider, such as tok_visa",
-		"customer": "a customer of the provider, instead of --source", "description": "your text", "receipt-email": "where the provider sends a receipt",
+		"customer": "a customer of the provider, instead of --source", "description": "your text", "receipt-email": "where the payer gets a receipt: from the provider, or with PAIDONCE_SMTP_URL from the server",
 	} {
 		texts[name] = c.Flags().String(name, "", use)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,8 +12,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +32,8 @@ func newDevCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine: PostgreSQL, a Stripe simulator, the API",
-		Long: `Starts PostgreSQL (DATABASE_URL when it is set, else one of its own), a Stripe simulator, migrations, an account with an API key, the API
-and its workers; prints curl lines that work. Data are kept in .paidonce/ in this folder, also after a crash. Ctrl-C stops everything.`,
+		Long: `Starts PostgreSQL (unless DATABASE_URL is set: that database is migrated and used), a Stripe simulator, migrations, an account with an API key, the API
+and its workers; prints curl lines that work. Data are kept in .paidonce/ in this folder, also after a crash. Ctrl-C stops everything, in order; a second one at once.`,
 		Example: "  paidonce dev\n  PAIDONCE_LISTEN=127.0.0.1:9090 paidonce dev",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return dev(cmd.Context(), cmd.OutOrStdout())
@@ -38,7 +41,10 @@ and its workers; prints curl lines that work. Data are kept in .paidonce/ in thi
 	}
 }
 
+// dev runs until ctx ends, which is at the first signal. The signals that follow are caught as well, for a database that is left running would be
+// nobody's: the second makes everything end at once.
 func dev(ctx context.Context, out io.Writer) error {
+	hurry := secondSignal()
 	dir, err := filepath.Abs(devDir)
 	if err != nil {
 		return err
@@ -53,17 +59,34 @@ func dev(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listener, err := devListener(cfg) // first: the simulator has to know where to send its events
+	told := filepath.Join(dir, "running")
+	unlock, err := devpg.TryLock(told)
+	if errors.Is(err, devpg.ErrLocked) {
+		who, _ := os.ReadFile(told) //nolint:gosec // the name is ours
+		return fmt.Errorf("paidonce dev is already running in this folder (%s)", cmp.Or(strings.TrimSpace(string(who)), dir))
+	} else if err != nil {
+		return err
+	}
+	defer unlock()
+	listener, err := devListener(cfg) // before the rest: the simulator has to know where to send its events
 	if err != nil {
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // closed already when all went well
-	stopDatabase, err := devDatabase(ctx, dir, out)
-	if err != nil {
+	if err := os.WriteFile(told, fmt.Appendf(nil, "process %d, http://%s\n", os.Getpid(), listener.Addr()), 0o600); err != nil {
 		return err
 	}
-	defer stopDatabase()
-	stopSimulator, err := devSimulator(ctx, dir, webhookURL(listener.Addr()), out)
+	given := givenDatabase(dir)
+	if given {
+		fmt.Fprintln(out, "Migrating and using the database of DATABASE_URL, because that is set (unset it, and dev starts a database of its own) …")
+	} else {
+		stopDatabase, err := devDatabase(ctx, hurry, dir, out)
+		if err != nil {
+			return err
+		}
+		defer stopDatabase()
+	}
+	stopSimulator, err := devSimulator(ctx, hurry, dir, webhookURL(listener.Addr()), out)
 	if err != nil {
 		return err
 	}
@@ -71,14 +94,38 @@ func dev(ctx context.Context, out io.Writer) error {
 	if cfg, err = loadConfig(needDatabase | needProvider); err != nil {
 		return err
 	}
-	if _, err := db.Migrate(ctx, cfg.DatabaseURL); err != nil {
-		return fmt.Errorf("the database of DATABASE_URL cannot be migrated: %w", err)
+	if _, err := db.Migrate(ctx, cfg.DatabaseURL); err != nil && given {
+		return fmt.Errorf("the database of DATABASE_URL cannot be migrated: %w; `unset DATABASE_URL`, and dev starts a database of its own", err)
+	} else if err != nil {
+		return fmt.Errorf("the database cannot be migrated: %w", err)
 	}
 	key, err := devAPIKey(ctx, cfg, filepath.Join(dir, "api-key"))
 	if err != nil {
 		return err
 	}
-	return serve(ctx, cfg, cfg.logger(), listener, func(addr string) { greet(out, addr, key, cfg) })
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serve(ctx, cfg, cfg.logger(), listener, func(addr string) { greet(out, addr, key, cfg) })
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-hurry:
+		return errors.New("ended at once, by a second signal: what was under way is resumed by its next caller, or by the next dev")
+	}
+}
+
+// secondSignal catches the signals that end a program, from now on, and is closed at the second.
+func secondSignal() <-chan struct{} {
+	signals := make(chan os.Signal, 2) // as many as are waited for
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	second := make(chan struct{})
+	go func() {
+		<-signals
+		<-signals
+		close(second)
+	}()
+	return second
 }
 
 func setDefault(name, value string) {
@@ -87,24 +134,33 @@ func setDefault(name, value string) {
 	}
 }
 
-// devDatabase sets DATABASE_URL to a database of ours unless there is one.
-func devDatabase(ctx context.Context, dir string, out io.Writer) (stop func(), err error) {
-	if os.Getenv("DATABASE_URL") != "" {
-		fmt.Fprintln(out, "Using the database of DATABASE_URL, as it is set …")
-		return func() {}, nil
-	}
+// devDatabaseURL is the file that has the URL of the database of ours, since it was first started.
+const devDatabaseURL = "database-url"
+
+// givenDatabase tells whether DATABASE_URL is set to a database of somebody else's. In a terminal that ran the line which dev prints for other commands it is
+// set to ours.
+func givenDatabase(dir string) bool {
+	ours, _ := os.ReadFile(filepath.Join(dir, devDatabaseURL)) //nolint:gosec // the name is ours
+	set := os.Getenv("DATABASE_URL")
+	return set != "" && set != strings.TrimSpace(string(ours))
+}
+
+// devDatabase starts a database of ours and sets DATABASE_URL to it.
+func devDatabase(ctx context.Context, hurry <-chan struct{}, dir string, out io.Writer) (stop func(), err error) {
 	fmt.Fprintln(out, "Starting PostgreSQL …")
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	server, err := devpg.Start(ctx, devpg.Options{Dir: dir, Log: log})
+	server, err := devpg.Start(ctx, devpg.Options{Dir: dir, Log: log, Hurry: hurry})
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL: %w", err)
 	}
 	url, err := server.EnsureDatabase(ctx, "paidonce")
+	if err == nil {
+		err = errors.Join(os.WriteFile(filepath.Join(dir, devDatabaseURL), []byte(url+"\n"), 0o600), os.Setenv("DATABASE_URL", url))
+	}
 	if err != nil {
 		server.Stop()
 		return nil, fmt.Errorf("PostgreSQL: %w", err)
 	}
-	setDefault("DATABASE_URL", url)
 	return server.Stop, nil
 }
 
@@ -132,11 +188,11 @@ func webhookURL(addr net.Addr) string {
 }
 
 // devSimulator starts the Stripe simulator as a process of its own, which ends when we do, however we end. It sends its events to a URL.
-func devSimulator(ctx context.Context, dir, events string, out io.Writer) (stop func(), err error) {
+func devSimulator(ctx context.Context, hurry <-chan struct{}, dir, events string, out io.Writer) (stop func(), err error) {
 	fmt.Fprintln(out, "Starting the Stripe simulator …")
-	stop, err = startSimulator(ctx, dir, events, freeAddress("127.0.0.1:12111"))
+	stop, err = startSimulator(ctx, hurry, dir, events, freeAddress("127.0.0.1:12111"))
 	if errors.Is(err, errEndedAtOnce) { // somebody else was quicker to get the port
-		stop, err = startSimulator(ctx, dir, events, "127.0.0.1:0")
+		stop, err = startSimulator(ctx, hurry, dir, events, "127.0.0.1:0")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the Stripe simulator: %w", err)
@@ -146,7 +202,7 @@ func devSimulator(ctx context.Context, dir, events string, out io.Writer) (stop 
 
 var errEndedAtOnce = errors.New("ended at once")
 
-func startSimulator(ctx context.Context, dir, events, listen string) (stop func(), err error) {
+func startSimulator(ctx context.Context, hurry <-chan struct{}, dir, events, listen string) (stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -183,9 +239,12 @@ func startSimulator(ctx context.Context, dir, events, listen string) (stop func(
 		_ = stdin.Close() // this is how it is asked to end
 		select {
 		case <-gone:
+			return
+		case <-hurry:
 		case <-time.After(devPatience):
-			_ = cmd.Process.Kill()
 		}
+		_ = cmd.Process.Kill()
+		<-gone
 	}
 	select {
 	case url := <-address:
@@ -247,6 +306,7 @@ func greet(out io.Writer, addr, key string, cfg *config) {
     -H 'Content-Type: application/json' -d '{"amount":2000,"currency":"usd","source":"tok_visa"}'`, addr, key, idem)
 	fmt.Fprintf(out, `
 Paidonce is ready on http://%[1]s    (Ctrl-C stops everything; data stay in %[4]s/)
+Reference of the API: http://%[1]s/docs
 API key of the account dev: %[2]s
 
 Make a charge:
@@ -268,9 +328,10 @@ Or with the client of this program, in another terminal ("paidonce charges creat
   paidonce events tail -n 10      # prints events as they come
   paidonce charges list
 
-The simulator's switches are on %[6]s/_sim/ (docs/simulator.md). For the other commands (ops, audit, inbox, reconcile, …):
+The simulator's switches are listed on %[6]s/_sim/ (docs/simulator.md). For the other commands (ops, audit, inbox, reconcile, relay, …):
 
-  export DATABASE_URL='%[7]s' STRIPE_API_BASE=%[6]s STRIPE_API_KEY=%[8]s
+  export DATABASE_URL='%[7]s' STRIPE_API_BASE=%[6]s STRIPE_API_KEY=%[8]s \
+    STRIPE_WEBHOOK_SECRET=%[9]s PAIDONCE_WEBHOOK_ALLOW_PRIVATE=%[10]t
 
-`, addr, key, idem, devDir, charge, cfg.StripeAPIBase, cfg.DatabaseURL, cfg.StripeAPIKey)
+`, addr, key, idem, devDir, charge, cfg.StripeAPIBase, cfg.DatabaseURL, cfg.StripeAPIKey, strings.Join(cfg.StripeWebhookSecrets, ","), cfg.AllowPrivate)
 }

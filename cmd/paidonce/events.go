@@ -98,6 +98,13 @@ func newEventsListCommand() *cobra.Command {
 				if err != nil {
 					return usageError{err}
 				}
+				if account != "" {
+					found, err := findAccount(ctx, a.accounts, account)
+					if err != nil {
+						return err
+					}
+					account = found.ID
+				}
 				list, err := a.events.Newest(ctx, outbox.Selection{Since: from, Type: typ, AccountID: account, Undelivered: undelivered, Most: limit})
 				if err != nil {
 					return err
@@ -108,7 +115,7 @@ func newEventsListCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&since, "since", "24h", "since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
 	c.Flags().StringVar(&typ, "type", "", "only of this type")
-	c.Flags().StringVar(&account, "account", "", "only of the account with this id")
+	c.Flags().StringVar(&account, "account", "", "only of the account with this id or name")
 	c.Flags().BoolVar(&undelivered, "undelivered", false, "only those that some endpoint does not have")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
@@ -144,7 +151,7 @@ func newEventsShowCommand() *cobra.Command {
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				e, err := a.events.Find(ctx, args[0])
 				if err != nil {
-					return err
+					return fmt.Errorf("%s: %w", oneLine(args[0]), err)
 				}
 				deliveries, err := a.events.Deliveries(ctx, e.ID)
 				if err != nil {
@@ -200,7 +207,7 @@ func newEventsResendCommand() *cobra.Command {
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				e, err := a.events.Find(ctx, args[0])
 				if err != nil {
-					return err
+					return fmt.Errorf("%s: %w", oneLine(args[0]), err)
 				}
 				if err := a.events.NumberAll(ctx); err != nil {
 					return err

@@ -92,6 +92,13 @@ func newReceiptsListCommand() *cobra.Command {
 				if err != nil {
 					return usageError{err}
 				}
+				if account != "" {
+					found, err := findAccount(ctx, a.accounts, account)
+					if err != nil {
+						return err
+					}
+					account = found.ID
+				}
 				list, err := receipt.Newest(ctx, a.pool, receipt.Selection{Since: from, State: state, AccountID: account, Most: limit})
 				if err != nil {
 					return err
@@ -102,7 +109,7 @@ func newReceiptsListCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&since, "since", "24h", "since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
 	c.Flags().StringVar(&state, "state", "", "only in this state")
-	c.Flags().StringVar(&account, "account", "", "only of the account with this id")
+	c.Flags().StringVar(&account, "account", "", "only of the account with this id or name")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
 	return c

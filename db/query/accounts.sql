@@ -6,6 +6,10 @@ INSERT INTO accounts (id, name) VALUES (@id, @name)
 ON CONFLICT (name) DO UPDATE SET name = EXCLUDED.name
 RETURNING id, name, created_at;
 
+-- name: AccountFind :one
+-- By its id or its name.
+SELECT id, name, created_at FROM accounts WHERE id = @id_or_name OR name = @id_or_name ORDER BY id = @id_or_name DESC LIMIT 1;
+
 -- name: APIKeyCreate :one
 INSERT INTO api_keys (id, account_id, key_hash, key_hint) VALUES (@id, @account_id, @key_hash, @key_hint)
 RETURNING created_at;

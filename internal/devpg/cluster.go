@@ -45,6 +45,7 @@ type cluster struct {
 	acct  *account
 	fast  bool
 	log   *slog.Logger
+	hurry <-chan struct{} // closed: stop at once
 }
 
 // file is a path of ours for this major version.
@@ -264,17 +265,35 @@ func (c *cluster) stop() error {
 		return nil
 	}
 	// SIGINT asks for a fast shutdown, SIGQUIT for an immediate one, which the next start recovers from.
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
-		if err := syscall.Kill(pf.pid, sig); err != nil {
+	for _, s := range []struct {
+		signal syscall.Signal
+		hurry  <-chan struct{}
+	}{{syscall.SIGINT, c.hurry}, {syscall.SIGQUIT, nil}} {
+		if err := syscall.Kill(pf.pid, s.signal); errors.Is(err, syscall.ESRCH) { // it ended meanwhile
+			return nil
+		} else if err != nil {
 			return err
 		}
-		for deadline := time.Now().Add(stopPatience); time.Now().Before(deadline); time.Sleep(pollPause) {
-			if !isPostmaster(pf.pid, c.data()) {
-				return nil
-			}
+		if c.ends(pf.pid, s.hurry) {
+			return nil
 		}
 	}
 	return fmt.Errorf("PostgreSQL (process %d) does not stop", pf.pid)
+}
+
+// ends waits until the server has ended, and tells whether it has: not for longer than stopPatience, and not when there is hurry.
+func (c *cluster) ends(pid int, hurry <-chan struct{}) bool {
+	for deadline := time.Now().Add(stopPatience); time.Now().Before(deadline); {
+		if !isPostmaster(pid, c.data()) {
+			return true
+		}
+		select {
+		case <-hurry:
+			return false
+		case <-time.After(pollPause):
+		}
+	}
+	return false
 }
 
 // freePort returns the wanted port if it is free, else a random one.

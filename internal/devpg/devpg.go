@@ -31,7 +31,7 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
 	}
-	s := &Server{c: &cluster{dir: dir, progs: progs, acct: acct, fast: opt.Fast, log: opt.logger()}}
+	s := &Server{c: &cluster{dir: dir, progs: progs, acct: acct, fast: opt.Fast, log: opt.logger(), hurry: opt.Hurry}}
 	control, err := lock(ctx, s.c.file("control"), true)
 	if err != nil {
 		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)

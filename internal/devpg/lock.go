@@ -62,6 +62,18 @@ func lock(ctx context.Context, path string, exclusive bool) (*fileLock, error) {
 	}
 }
 
+// TryLock locks a file for this process alone, or returns [ErrLocked] if another one has it. The kernel lets go of it when the process dies. The file stays.
+func TryLock(path string) (unlock func(), err error) {
+	l, err := tryLock(path, true)
+	switch {
+	case errors.Is(err, errBusy):
+		return nil, ErrLocked
+	case err != nil:
+		return nil, err
+	}
+	return l.unlock, nil
+}
+
 // unlock lets go. It unlocks rather than only closes: a child that is being forked at this very moment holds a copy of the
 // descriptor, and would keep the lock until it execs.
 func (l *fileLock) unlock() {

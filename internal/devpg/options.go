@@ -8,6 +8,7 @@
 package devpg
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/url"
@@ -16,6 +17,9 @@ import (
 
 // MinMajor is the oldest PostgreSQL that is used; the schema and the statements are written for it and newer ones.
 const MinMajor = 14
+
+// ErrLocked says that another process holds a lock.
+var ErrLocked = errors.New("another process has it")
 
 // superuser is the role that initdb makes and that URL names.
 const superuser = "postgres"
@@ -29,6 +33,8 @@ type Options struct {
 	Fast bool
 	// Log gets what a developer wants to know: which programs, which folder, which port. Nil: nothing is told.
 	Log *slog.Logger
+	// Hurry, once it is closed, makes Stop, also one under way, ask for an immediate shutdown, from which the next Start recovers. May be nil.
+	Hurry <-chan struct{}
 
 	// repository replaces the address that the embedded-postgres library downloads from; for tests.
 	repository string

@@ -38,5 +38,8 @@ func (*Server) Kill() error { return ErrUnsupported }
 // Restart returns ErrUnsupported.
 func (*Server) Restart(context.Context) error { return ErrUnsupported }
 
+// TryLock locks nothing here.
+func TryLock(string) (unlock func(), err error) { return func() {}, nil }
+
 // Reap does nothing here.
 func Reap(string, time.Duration, bool) {}

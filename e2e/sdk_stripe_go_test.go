@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -251,6 +253,12 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 	connected.SetStripeAccount("acct_1")
 	search := &stripe.ChargeSearchParams{}
 	search.Query = "metadata['order']:'1'"
+	types := &stripe.EventListParams{Types: stripe.StringSlice([]string{"charge.succeeded"})}
+	since := &stripe.EventListParams{CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: 1}}
+	back := &stripe.EventListParams{}
+	back.EndingBefore = stripe.String("evt_x")
+	events := func(params *stripe.EventListParams) error { it := sc.Events.List(params); it.Next(); return it.Err() }
+	endpoint := &stripe.WebhookEndpointParams{URL: stripe.String("https://example.com"), EnabledEvents: stripe.StringSlice([]string{"*"})}
 	calls := []struct {
 		name        string
 		call        func() error
@@ -267,6 +275,11 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 			_, err := sc.Charges.Update("ch_x", &stripe.ChargeParams{Description: stripe.String("x")})
 			return err
 		}, 405, "method_not_allowed", ""},
+		{"events by types", func() error { return events(types) }, 400, "parameter_unknown", "types[0]"},
+		{"events by time", func() error { return events(since) }, 400, "parameter_unknown", "created[gte]"},
+		{"events backwards", func() error { return events(back) }, 400, "parameter_unknown", "ending_before"},
+		{"endpoints made", func() error { _, err := sc.WebhookEndpoints.New(endpoint); return err }, 405, "method_not_allowed", ""},
+		{"endpoints changed", func() error { _, err := sc.WebhookEndpoints.Update("x", endpoint); return err }, 405, "method_not_allowed", ""},
 		{"payment intents", func() error {
 			_, err := sc.PaymentIntents.New(&stripe.PaymentIntentParams{Amount: stripe.Int64(1)})
 			return err
@@ -280,5 +293,53 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 	}
 	if n := w.sim.stats().ChargeRequests; n != 0 {
 		t.Errorf("%d charges were asked for", n)
+	}
+}
+
+// Events and endpoints are read; endpoints are made with a PUT, which no library of Stripe's has.
+func TestStripeGoEventsAndEndpoints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.serve()
+	sc, _ := w.stripeGo(p, 0)
+	for i := range 3 {
+		if _, err := sc.Charges.New(chargeOf(fmt.Sprint("order-", i), int64(100+i), "tok_visa")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for order, want := range map[string][]int64{"": {100, 101, 102}, "desc": {102, 101, 100}} {
+		params := &stripe.EventListParams{Type: stripe.String("charge.succeeded")}
+		params.Limit = stripe.Int64(2)
+		if order != "" {
+			params.Filters.AddFilter("order", "", order)
+		}
+		var amounts []int64
+		it := sc.Events.List(params)
+		for it.Next() {
+			var ch stripe.Charge
+			if err := json.Unmarshal(it.Event().Data.Raw, &ch); err != nil {
+				t.Fatal(err)
+			}
+			amounts = append(amounts, ch.Amount)
+			if got, err := sc.Events.Get(it.Event().ID, nil); err != nil || got.ID != it.Event().ID {
+				t.Errorf("retrieved %+v %v", got, err)
+			}
+		}
+		if it.Err() != nil || !slices.Equal(amounts, want) {
+			t.Errorf("order %q: %v %v", order, amounts, it.Err())
+		}
+	}
+	c := w.client(p)
+	if a := c.Do(c.Request(http.MethodPut, "/v1/webhook_endpoints/hook", `{"url":"https://warehouse.example.com/events"}`, "Content-Type", "application/json")); a.Code != http.StatusCreated {
+		t.Fatalf("%d %s", a.Code, a.Body)
+	}
+	if got, err := sc.WebhookEndpoints.Get("hook", nil); err != nil || got.Status != "enabled" {
+		t.Errorf("retrieved %+v %v", got, err)
+	}
+	if it := sc.WebhookEndpoints.List(nil); !it.Next() || it.WebhookEndpoint().ID != "hook" || it.Next() || it.Err() != nil {
+		t.Errorf("listed: %v", it.Err())
+	}
+	if got, err := sc.WebhookEndpoints.Del("hook", nil); err != nil || !got.Deleted {
+		t.Errorf("deleted %+v %v", got, err)
 	}
 }

@@ -90,6 +90,34 @@ test('wrong API keys and wrong parameters', async () => {
   assert.equal(missing.statusCode, 404);
 });
 
+test('events are listed, the oldest first', async () => {
+  const mine = [];
+  for (let n = 90; n < 93; n++) mine.push((await stripe.charges.create(order(n), key(`event-${n}`))).id);
+  const last = async (params) => (await stripe.events.list({ type: 'charge.succeeded', order: 'desc', ...params })).data.map((event) => event.data.object.id);
+  assert.deepEqual(await last({ limit: 3 }), mine.slice().reverse());
+  const read = [];
+  for await (const event of stripe.events.list({ limit: 2 })) read.push(event);
+  assert.deepEqual(read.filter((event) => mine.includes(event.data.object.id)).map((event) => event.data.object.id), mine);
+  const first = read.find((event) => event.data.object.id === mine[0]);
+  assert.deepEqual((await stripe.events.list({ starting_after: first.id })).data.map((event) => event.data.object.id), mine.slice(1));
+  assert.equal((await stripe.events.retrieve(first.id)).data.object.amount, 2090);
+});
+
+test('webhook endpoints are read and deleted', async () => {
+  const answer = await fetch(`${process.env.PAIDONCE_URL}/v1/webhook_endpoints/node`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${process.env.PAIDONCE_API_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: 'https://warehouse.example.com/events' }),
+  });
+  assert.equal(answer.status, 201);
+  assert.equal((await stripe.webhookEndpoints.retrieve('node')).status, 'enabled');
+  const ids = [];
+  for await (const endpoint of stripe.webhookEndpoints.list()) ids.push(endpoint.id);
+  assert.deepEqual(ids, ['node']);
+  assert.equal((await stripe.webhookEndpoints.del('node')).deleted, true);
+  assert.equal((await raised(stripe.webhookEndpoints.retrieve('node'))).statusCode, 404);
+});
+
 test('what we lack is refused by name', async () => {
   const refused = [
     [400, 'parameter_unknown', 'expand[0]', () => stripe.charges.create(order(60, { expand: ['customer'] }), key('expand'))],
@@ -102,6 +130,15 @@ test('what we lack is refused by name', async () => {
     [404, 'route_unknown', undefined, () => stripe.paymentIntents.create({ amount: 100, currency: 'usd' })],
     [404, 'route_unknown', undefined, () => stripe.customers.create({ email: 'jenny@example.com' })],
     [405, 'method_not_allowed', undefined, () => stripe.charges.update('ch_x', { description: 'x' })],
+    [405, 'method_not_allowed', undefined, () => stripe.refunds.update('re_x', { metadata: { a: 'b' } })],
+    [404, 'route_unknown', undefined, () => stripe.refunds.cancel('re_x')],
+    [400, 'parameter_unknown', 'created[gte]', () => stripe.events.list({ created: { gte: 1 } })],
+    [400, 'parameter_unknown', 'types[0]', () => stripe.events.list({ types: ['charge.succeeded'] })],
+    [400, 'parameter_unknown', 'ending_before', () => stripe.events.list({ ending_before: 'evt_x' })],
+    [400, 'parameter_unknown', 'delivery_success', () => stripe.events.list({ delivery_success: true })],
+    [405, 'method_not_allowed', undefined, () => stripe.webhookEndpoints.create({ url: 'https://example.com', enabled_events: ['*'] })],
+    [405, 'method_not_allowed', undefined, () => stripe.webhookEndpoints.update('x', { url: 'https://example.com' })],
+    [400, 'parameter_unknown', 'limit', () => stripe.webhookEndpoints.list({ limit: 3 })],
   ];
   for (const [status, code, param, call] of refused) {
     const error = await raised(call());

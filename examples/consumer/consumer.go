@@ -55,12 +55,25 @@ func (c *consumer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 	defer cancel()
-	if err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) error { return take(ctx, tx, e) }); err != nil {
+	var fresh bool
+	err = pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) (err error) {
+		fresh, err = take(ctx, tx, e)
+		return err
+	})
+	if err != nil {
 		slog.Error("an event is not taken; it comes again", "id", e.ID, "cause", err)
 		http.Error(w, "not taken; send it again", http.StatusServiceUnavailable)
 		return
 	}
-	slog.Info("taken", "id", e.ID, "type", e.Type, "object", e.Data.Object.ID, "sequence", e.Sequence)
+	slog.Info(did(fresh, "taken"), "id", e.ID, "type", e.Type, "object", e.Data.Object.ID, "sequence", e.Sequence)
+}
+
+// did is what the log says of an event: one that comes again has no second effect.
+func did(fresh bool, taken string) string {
+	if fresh {
+		return taken
+	}
+	return "had already"
 }
 
 func (c *consumer) signed(body []byte, header http.Header) bool {
@@ -72,17 +85,17 @@ func (c *consumer) signed(body []byte, header http.Header) bool {
 	return false
 }
 
-// take gives an event its effect, in the transaction that remembers its id. If the same event comes twice at once, the second waits at the INSERT until the first
+// take gives an event its effect, in the transaction that remembers its id; fresh is false for one that has had it. If the same event comes twice at once, the second waits at the INSERT until the first
 // has committed, or takes its place if that failed.
-func take(ctx context.Context, tx pgx.Tx, e event) error {
-	err := tx.QueryRow(ctx, `INSERT INTO books.seen_events (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id`, e.ID).Scan(&e.ID)
+func take(ctx context.Context, tx pgx.Tx, e event) (fresh bool, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO books.seen_events (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id`, e.ID).Scan(&e.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // it has had its effect
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return book(ctx, tx, e)
+	return true, book(ctx, tx, e)
 }
 
 // book is the effect: yours is something else.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -122,6 +124,30 @@ func TestOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+	s.holds(1, 1, 2000)
+}
+
+// The log tells a repetition from what had its effect, and from what failed.
+func TestLogTellsRepetitions(t *testing.T) {
+	var said bytes.Buffer
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
+	defer slog.SetDefault(was)
+	s := newShop(t)
+	s.exec(`ALTER TABLE books.ledger ADD CONSTRAINT broken CHECK (amount < 0)`)
+	body := told("evt_1", "charge.succeeded", 1, charge(2000, 0))
+	s.deliver(body)
+	s.exec(`ALTER TABLE books.ledger DROP CONSTRAINT broken`)
+	for range 3 {
+		for range 100 { // a serializable transaction may lose; then it comes again
+			if s.deliver(body) == http.StatusOK {
+				break
+			}
+		}
+	}
+	if taken, had := strings.Count(said.String(), "msg=taken"), strings.Count(said.String(), `msg="had already"`); taken != 1 || had != 2 {
+		t.Errorf("taken %d times, had already %d times:\n%s", taken, had, said.String())
+	}
 	s.holds(1, 1, 2000)
 }
 

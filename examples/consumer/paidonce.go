@@ -100,6 +100,7 @@ func (c *consumer) page(ctx context.Context, p *paidonce) (more bool, err error)
 		return false, err
 	}
 	for _, e := range page.Data {
+		var fresh bool
 		err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) error {
 			moved, err := tx.Exec(ctx, `UPDATE books.reading SET event_id = $1 WHERE event_id = $2`, e.ID, last)
 			if err == nil && moved.RowsAffected() == 0 {
@@ -108,13 +109,14 @@ func (c *consumer) page(ctx context.Context, p *paidonce) (more bool, err error)
 			if err != nil {
 				return err
 			}
-			return take(ctx, tx, e)
+			fresh, err = take(ctx, tx, e)
+			return err
 		})
 		if err != nil {
 			return false, err
 		}
 		last = e.ID
-		slog.Info("read", "id", e.ID, "type", e.Type, "object", e.Data.Object.ID, "sequence", e.Sequence)
+		slog.Info(did(fresh, "read"), "id", e.ID, "type", e.Type, "object", e.Data.Object.ID, "sequence", e.Sequence)
 	}
 	return page.HasMore, nil
 }

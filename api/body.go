@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -44,7 +45,11 @@ func readParameters(w http.ResponseWriter, r *http.Request, bodyMax int64, s sha
 	case mediumErr != nil:
 		return nil, mediumErr
 	case m == mediumForm:
-		return decodeForm(string(body), s, faultBodyMalformed)
+		sent, e := decodeForm(string(body), s, faultBodyMalformed)
+		if e != nil && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // as curl sends JSON when it is not told that it is
+			e.message += " The body was read as a form, as its Content-Type says: JSON needs Content-Type: application/json."
+		}
+		return sent, e
 	}
 	return decodeJSON(body, s)
 }

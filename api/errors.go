@@ -66,7 +66,7 @@ var (
 	faultCursorMissing = fault{"resource_missing", http.StatusBadRequest, typeRequest, idemkeys.FixAndUseNewKey, 0,
 		"There is no such thing."}
 	faultRouteUnknown = fault{"route_unknown", http.StatusNotFound, typeRequest, idemkeys.Stop, 0,
-		"There is nothing at this path."}
+		"There is nothing at this path; the reference is at /docs."}
 	faultMethod = fault{"method_not_allowed", http.StatusMethodNotAllowed, typeRequest, idemkeys.Stop, 0,
 		"This path does not have the method; the Allow header lists those that it has."}
 	faultTimeout = fault{"request_timeout", http.StatusRequestTimeout, typeRequest, idemkeys.RetrySameKey, 0,

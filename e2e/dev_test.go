@@ -147,8 +147,17 @@ func TestDevBesideItself(t *testing.T) {
 			t.Errorf("paidonce%s: %v\n%s", line, err, out)
 		}
 	}
-	if res, err := http.Get(first.url + "/docs"); err != nil || res.StatusCode != http.StatusOK || !strings.Contains(said, first.url+"/docs") {
-		t.Errorf("the reference: %v %v", res, err)
+	sim := first.await(`listed on (\S+/_sim/)`)[1]
+	for url, want := range map[string]string{
+		first.url + "/docs": "<redoc", first.url + "/docs/": "<redoc", first.url + "/openapi.yaml": "\nopenapi: 3", first.url + "/docs/openapi.yaml": "\nopenapi: 3",
+		first.url + "/docs/nope": `"request_id":"req_`, first.url + "/": "the reference is at /docs", sim: `"POST /_sim/faults"`,
+	} {
+		if got := "\n" + page(t, url); !strings.Contains(got, want) {
+			t.Errorf("%s lacks %q: %.300s", url, want, got)
+		}
+	}
+	if !strings.Contains(said, first.url+"/docs\n") {
+		t.Errorf("dev does not name the reference: %s", said)
 	}
 	first.signal(os.Interrupt)
 	first.wait()
@@ -156,8 +165,8 @@ func TestDevBesideItself(t *testing.T) {
 	again := u.w.start("dev", inTerminal("exec '"+binary+"' dev"))
 	again.url = again.await(`Paidonce is ready on (\S+)`)[1]
 	key := again.await(`API key of the account dev: (sk_\w+)`)[1]
-	sim := again.await(`listed on (\S+)/_sim/`)[1]
-	if res, err := http.Post(sim+"/_sim/faults", "application/json", strings.NewReader(`{"match":{"method":"POST"},"fault":"hang"}`)); err != nil || res.StatusCode != http.StatusOK {
+	sim = again.await(`listed on (\S+/_sim/)`)[1]
+	if res, err := http.Post(sim+"faults", "application/json", strings.NewReader(`{"match":{"method":"POST"},"fault":"hang"}`)); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("a fault: %v %v", res, err)
 	}
 	c := apitest.NewClient(t, again.url, key)
@@ -168,13 +177,7 @@ func TestDevBesideItself(t *testing.T) {
 		}
 	}()
 	eventually(t, "the charge is under way", func() bool {
-		res, err := http.Get(sim + "/_sim/faults")
-		if err != nil {
-			return false
-		}
-		defer res.Body.Close()
-		text, _ := io.ReadAll(res.Body)
-		return bytes.Contains(text, []byte(`"hits":1`))
+		return strings.Contains(page(t, sim+"faults"), `"hits":1`)
 	})
 	again.signal(os.Interrupt)
 	eventually(t, "the first signal is taken", func() bool { return refused(again.url) })
@@ -185,6 +188,20 @@ func TestDevBesideItself(t *testing.T) {
 	if left := u.processes(); len(left) > 0 {
 		t.Errorf("still running after two signals: %q", left)
 	}
+}
+
+func page(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // refused tells whether nothing listens there.

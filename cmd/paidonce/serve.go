@@ -8,12 +8,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"paidonce"
 	"paidonce/api"
 	"paidonce/db"
 	"paidonce/docs/reference"
@@ -71,9 +71,8 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		}
 	}
 	server := edge.HTTP()
-	if server.Handler, err = withReference(a.metrics.Around(edge)); err != nil {
-		return err
-	}
+	// The reference page tells nothing that is not in the repository, so it needs no API key.
+	server.Handler = reference.Handler(paidonce.OpenAPI, a.metrics.Around(edge))
 	if slices.Contains(cfg.workers, "relay") {
 		if err := a.openStreams(); err != nil {
 			return err
@@ -122,22 +121,6 @@ func (a *app) edge() (*api.Server, error) {
 const awaitMost = 100
 
 func (a *app) await(ctx context.Context) (int, error) { return a.learner.Await(ctx, awaitMost) }
-
-// withReference serves the reference page of the API beside it. It tells nothing that is not in the repository, so it needs no API key.
-func withReference(rest http.Handler) (http.Handler, error) {
-	spec, err := api.GetSpecJSON() // JSON is YAML
-	if err != nil {
-		return nil, fmt.Errorf("the API's description: %w", err)
-	}
-	page := reference.Handler(spec)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == reference.Path || strings.HasPrefix(r.URL.Path, reference.Path+"/") {
-			page.ServeHTTP(w, r)
-			return
-		}
-		rest.ServeHTTP(w, r)
-	}), nil
-}
 
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {

@@ -5,7 +5,6 @@ package reference
 import (
 	_ "embed" // the page and its program
 	"net/http"
-	"strings"
 )
 
 //go:embed index.html
@@ -26,18 +25,25 @@ type part struct {
 	body      []byte
 }
 
-// Handler serves the page at Path, and at paths below it the description (openapi.yaml: YAML or JSON) and the program that shows it.
-func Handler(description []byte) http.Handler {
+// Handler serves the page at Path, at paths below it the program that shows it and the description (the text of openapi.yaml, which is at /openapi.yaml too),
+// and leaves all else to rest, whose errors are the API's.
+func Handler(description []byte, rest http.Handler) http.Handler {
+	yaml := part{"application/yaml", description}
 	parts := map[string]part{
-		"":              {"text/html; charset=utf-8", page},
-		"/openapi.yaml": {"application/yaml", description},
-		"/redoc.js":     {"text/javascript; charset=utf-8", redoc},
+		Path:                   {"text/html; charset=utf-8", page},
+		Path + "/redoc.js":     {"text/javascript; charset=utf-8", redoc},
+		Path + "/openapi.yaml": yaml,
+		"/openapi.yaml":        yaml,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		below, ok := strings.CutPrefix(r.URL.Path, Path)
-		p, known := parts[below]
-		if !ok || !known {
-			http.NotFound(w, r)
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if reads && r.URL.Path == Path+"/" { // where the page would not find its parts
+			http.Redirect(w, r, Path, http.StatusPermanentRedirect)
+			return
+		}
+		p, known := parts[r.URL.Path]
+		if !known || !reads {
+			rest.ServeHTTP(w, r)
 			return
 		}
 		h := w.Header()
@@ -46,11 +52,6 @@ func Handler(description []byte) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-cache") // a new version of the server has a new page
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			h.Set("Allow", "GET, HEAD")
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		}
-		_, _ = w.Write(p.body) // to HEAD, net/http sends none of it
+		_, _ = w.Write(p.body)             // to HEAD, net/http sends none of it
 	})
 }

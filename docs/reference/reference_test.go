@@ -12,19 +12,21 @@ import (
 
 func TestParts(t *testing.T) {
 	t.Parallel()
-	h := Handler([]byte("openapi: 3.0.3\n"))
+	const teapot = http.StatusTeapot // the rest
+	h := Handler([]byte("openapi: 3.0.3\n"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(teapot) }))
 	for path, want := range map[string]int{
-		"/docs": 200, "/docs/openapi.yaml": 200, "/docs/redoc.js": 200, "/docs/": 404, "/docs/index.html": 404, "/docs/redoc/LICENSE": 404, "/": 404,
+		"/docs": 200, "/docs/openapi.yaml": 200, "/openapi.yaml": 200, "/docs/redoc.js": 200, "/docs/": 308, "/docs/index.html": teapot, "/docs/redoc/LICENSE": teapot,
+		"/": teapot, "/docsx": teapot,
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != want || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if w.Code != want || want == 200 && w.Header().Get("X-Content-Type-Options") != "nosniff" || want == 308 && w.Header().Get("Location") != Path {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/docs", nil))
-	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") == "" {
+	if w.Code != teapot {
 		t.Errorf("POST: %d %v", w.Code, w.Header())
 	}
 }
@@ -48,7 +50,7 @@ func TestInABrowser(t *testing.T) {
 	}
 	var mu sync.Mutex
 	asked := map[string]bool{}
-	pages := Handler(description)
+	pages := Handler(description, http.NotFoundHandler())
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		asked[r.URL.Path] = true

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +50,10 @@ type list struct {
 
 // serveControl answers the switches. They need no key: a simulator belongs on a loopback or test network.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && strings.TrimSuffix(r.URL.Path, "/") == "/_sim" {
+		writeJSON(w, http.StatusOK, list{slices.Sorted(maps.Keys(controls))})
+		return
+	}
 	do := controls[r.Method+" "+strings.TrimSuffix(r.URL.Path, "/")]
 	if do == nil {
 		writeJSON(w, http.StatusNotFound, map[string]string{"error": "no such switch: " + r.Method + " " + r.URL.Path})

@@ -2,13 +2,16 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"paidonce/charges"
 	"paidonce/db"
 )
 
@@ -111,7 +114,11 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 		log.WarnContext(ctx, "a failed event is tried again when its lease is over", "cause", err)
 		return
 	}
-	log.WarnContext(ctx, "an event of the provider is tried again", "reason", reason, "in", pause.Round(time.Millisecond))
+	level := slog.LevelWarn
+	if errors.Is(err, charges.ErrBusy) { // that is so after every charge
+		level = slog.LevelDebug
+	}
+	log.Log(ctx, level, "an event of the provider is tried again", "reason", reason, "in", pause.Round(time.Millisecond))
 }
 
 // apply hands an event over. A panic is a parser's bug: the event is kept, and others go on.

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -34,6 +35,7 @@ type tried struct {
 	endpoint  db.DeliveryDueEndpointsRow
 	answer    Answer
 	delivered bool
+	first     bool // its endpoint took all so far, and failed now
 	reason    string
 	pause     time.Duration
 }
@@ -62,7 +64,7 @@ func (r *Relay) deliver(ctx context.Context, e db.DeliveryDueEndpointsRow, row d
 	if !t.delivered {
 		t.pause = r.pauseAfter(int(row.Attempts), answer.RetryAfter)
 	}
-	r.noteResult(row.Endpoint, t.delivered)
+	t.first = r.noteResult(row.Endpoint, t.delivered) && !e.Failing // another relay may have told of it, or this one before a restart
 	settled, held, err := r.settle.Do(ctx, t)
 	log := r.cfg.Log.With("event_id", row.EventID, "type", row.Type, "endpoint", e.ID, "account", e.AccountID, "attempt", row.Attempts)
 	switch {
@@ -92,7 +94,11 @@ func (r *Relay) report(ctx context.Context, t tried, settled db.DeliverySettleRo
 	default:
 		r.counts.failed.Add(1)
 		r.cfg.Attempted("failed", took)
-		log.InfoContext(ctx, "a delivery failed and is tried again", "reason", t.reason, "in", t.pause.Round(time.Second))
+		level := slog.LevelInfo
+		if t.first { // once, so that who watches is told, and an endpoint that is away for long fills no log
+			level = slog.LevelWarn
+		}
+		log.Log(ctx, level, "a delivery failed and is tried again", "reason", t.reason, "in", t.pause.Round(time.Second))
 	}
 }
 

@@ -285,13 +285,14 @@ func (r *Relay) free(endpoint int64, n int) {
 	}
 }
 
-// noteResult counts failures in a row.
-func (r *Relay) noteResult(endpoint int64, delivered bool) {
+// noteResult counts failures in a row, and tells whether this is the first.
+func (r *Relay) noteResult(endpoint int64, delivered bool) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if delivered {
 		delete(r.failures, endpoint)
-		return
+		return false
 	}
 	r.failures[endpoint]++
+	return r.failures[endpoint] == 1
 }

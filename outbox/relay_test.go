@@ -1,8 +1,11 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,6 +57,28 @@ func TestFailsThreeTimes(t *testing.T) {
 	eventually(t, 20*time.Second, "30 events delivered", func() bool {
 		return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered' AND attempts = 4`) == 30
 	})
+}
+
+// An endpoint that fails is told of once; that it goes on failing is for who asks.
+func TestFirstFailureIsAWarning(t *testing.T) {
+	w, r := newWorld(t), newReceiver(t)
+	r.secret = w.put("hook", r.URL).Secret
+	r.answer = func(w http.ResponseWriter, _ *http.Request, nth int) {
+		if nth <= 3 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}
+	w.add(w.pool, "charge.succeeded", "ch_1")
+	var said bytes.Buffer
+	stop := w.run(w.relay(func(c *outbox.RelayConfig) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) }))
+	eventually(t, 20*time.Second, "the event is delivered", func() bool {
+		return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered' AND attempts = 4`) == 1
+	})
+	stop()
+	failed := regexp.MustCompile(`level=(\w+) msg="a delivery failed`).FindAllStringSubmatch(said.String(), -1)
+	if len(failed) != 3 || failed[0][1] != "WARN" || failed[1][1] != "INFO" || failed[2][1] != "INFO" {
+		t.Errorf("%q\n%s", failed, said.String())
+	}
 }
 
 // TestSecretsOverlap: trap 71: after a rotation deliveries verify with the old secret and with the new one; after a day only with the new one.

@@ -275,11 +275,19 @@ func (c *config) charges(installation string) charges.Config {
 }
 
 func (c *config) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.logLevel}
+	options := &slog.HandlerOptions{Level: c.logLevel, ReplaceAttr: readableDuration}
 	if c.jsonLog {
 		return slog.New(slog.NewJSONHandler(os.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+// readableDuration writes durations as 1.5s in JSON too, where they would be nanoseconds.
+func readableDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 func isTerminal(f *os.File) bool {

@@ -1,0 +1,32 @@
+package recovery_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"paidonce/charges"
+	"paidonce/inbox"
+)
+
+// News of a charge that is being made comes with every charge: that it is tried again is worth no warning. Any other reason is.
+func TestNewsThatComesEarlyIsNoWarning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for reason, warns := range map[error]bool{fmt.Errorf("settle: %w", charges.ErrBusy): false, errors.New("not yet"): true} {
+		var said bytes.Buffer
+		in := inbox.New(inbox.Config{Pool: w.pool, Secrets: []string{secret}, Log: slog.New(slog.NewTextHandler(&said, nil)),
+			Apply: func(context.Context, inbox.Event, inbox.Mark) error { return reason }})
+		w.deliver(in, "evt_"+fmt.Sprint(warns), "x.y", "o")
+		if n, err := in.RunOnce(t.Context(), 1); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if strings.Contains(said.String(), "level=WARN") != warns || !warns && said.Len() > 0 {
+			t.Errorf("%v: %s", reason, said.String())
+		}
+	}
+}

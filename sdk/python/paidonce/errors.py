@@ -39,6 +39,9 @@ class ApiError(PaidonceError):
         self.replayed: bool = headers["Idempotent-Replayed"] == "true"
         """Whether the answer was stored by an earlier request with the same key."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"  # not all that pickle needs: an answer's headers and body are no matter of logs
+
     def __str__(self) -> str:
         return f"{self.message} ({' '.join(str(part) for part in (self.status, self.code, self.request_id) if part)})"
 

@@ -247,10 +247,12 @@ class Calls(Unit):
                 self.assertIs(type(e), expected)
                 self.assertEqual((e.status, e.type, e.code, e.param, e.charge, e.advice, e.request_id, e.replayed), (404, kind, "c", "p", "ch_1", "stop", "req_1", True))
                 self.assertEqual(str(e), "m (404 c req_1)")
+                self.assertEqual(repr(e), f"{expected.__name__}('m (404 c req_1)')")
         for page in NOT_OURS:
             with self.assertRaises(paidonce.ApiError) as raised:
                 self.serve(Reply(404, body=page)).client().charges.retrieve("ch_1")
             self.assertEqual((str(raised.exception), raised.exception.type), ("The server answered 404. (404)", None))
+            self.assertEqual(repr(raised.exception), "ApiError('The server answered 404. (404)')")
 
     def test_no_secret_is_shown(self) -> None:
         client = paidonce.Paidonce("http://127.0.0.1:1", "sk_secret", paidonce.MemoryStore(), deadline=0.1)

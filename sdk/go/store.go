@@ -8,7 +8,7 @@ import (
 
 // Operation is one logical operation: its key, made once, and the very bytes of its first attempt.
 type Operation struct {
-	Name  string // yours, such as "order-6735/charge"
+	Name  string // yours, such as "order-1001/charge"
 	Key   string
 	Path  string
 	Body  []byte

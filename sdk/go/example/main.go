@@ -11,11 +11,12 @@ import (
 )
 
 func main() {
+	ctx := context.Background()
 	c, err := paidonce.New(paidonce.Config{BaseURL: os.Getenv("PAIDONCE_URL"), APIKey: os.Getenv("PAIDONCE_API_KEY"), Store: paidonce.FileStore(".payments")})
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := c.CreateCharge(context.Background(), "order-6735", paidonce.ChargeParams{Amount: 2000, Currency: "usd", Source: paidonce.Ptr("tok_visa")})
+	r, err := c.CreateCharge(ctx, "order-1001", paidonce.ChargeParams{Amount: 2000, Currency: "usd", Source: paidonce.Ptr("tok_visa")})
 	if err != nil {
 		log.Fatal(err)
 	}

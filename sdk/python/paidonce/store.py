@@ -24,7 +24,7 @@ class Operation:
     """A logical operation: its key, made once, and the very bytes of its first attempt."""
 
     name: str
-    """Yours, such as `order-6735/charge`."""
+    """Yours, such as `order-1001/charge`."""
     key: str
     path: str
     body: str = field(repr=False)

@@ -43,6 +43,7 @@ type app struct {
 
 // newApp wires the product together, in reading order. It needs a database with a current schema.
 func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err error) {
+	cfg.warn(log)
 	pool, hot, err := db.OpenBoth(cfg.DatabaseURL, int32(cfg.DBMaxConns)) //nolint:gosec // at most 1000
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"net/mail"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -83,6 +84,7 @@ func loadConfig(needs need) (*config, error) {
 	var problems []error
 	if err := env.ParseWithOptions(&c, env.Options{Environment: nonEmpty(os.Environ())}); err != nil {
 		problems = append(problems, parseProblems(err)...)
+		c.assumeDefaults(err)
 	}
 	bad := func(name, format string, args ...any) {
 		problems = append(problems, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
@@ -90,6 +92,7 @@ func loadConfig(needs need) (*config, error) {
 	c.checkConnections(needs, bad)
 	c.checkTimes(bad)
 	c.checkMail(bad)
+	c.checkStreams(bad)
 	c.checkRest(bad)
 	if len(problems) > 0 {
 		lines := []string{"the configuration is not right:"}
@@ -135,6 +138,23 @@ func parseProblems(err error) []error {
 		problems = append(problems, one)
 	}
 	return problems
+}
+
+// assumeDefaults sets what could not be read to its default, so that it is told once, and the checks of other settings against it mean something.
+func (c *config) assumeDefaults(err error) {
+	var defaults config
+	var all env.AggregateError
+	if env.ParseWithOptions(&defaults, env.Options{Environment: map[string]string{}}) != nil || !errors.As(err, &all) {
+		return
+	}
+	for _, one := range all.Errors {
+		var parse env.ParseError
+		if errors.As(one, &parse) {
+			if field := reflect.ValueOf(c).Elem().FieldByName(parse.Name); field.IsValid() {
+				field.Set(reflect.ValueOf(defaults).FieldByName(parse.Name))
+			}
+		}
+	}
 }
 
 type reporter func(name, format string, args ...any)
@@ -214,6 +234,38 @@ func (c *config) checkMail(bad reporter) {
 			bad("PAIDONCE_SMTP_FROM", "%s", err)
 		}
 	}
+}
+
+// checkStreams looks at the form only: servers that are away now may come.
+func (c *config) checkStreams(bad reporter) {
+	if c.NATSURL != "" && slices.ContainsFunc(strings.Split(c.NATSURL, ","), func(s string) bool { return !isNATS(strings.TrimSpace(s)) }) {
+		bad("PAIDONCE_NATS_URL", "must be a url such as nats://nats:4222, or several with commas") // without it: it may have a password
+	}
+	for i, broker := range c.KafkaBrokers {
+		c.KafkaBrokers[i] = strings.TrimSpace(broker)
+		if host, port, err := net.SplitHostPort(c.KafkaBrokers[i]); err != nil || host == "" || strings.ContainsAny(host, "/ ") || !isPort(port) {
+			bad("PAIDONCE_KAFKA_BROKERS", "must be host:port, such as kafka:9092, or several with commas")
+			return
+		}
+	}
+}
+
+// isNATS tells whether it is the address of a NATS server, with a scheme or a port or both.
+func isNATS(s string) bool {
+	scheme := strings.Contains(s, "://")
+	if !scheme {
+		s = "nats://" + s
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+		return false
+	}
+	return isPort(u.Port()) || u.Port() == "" && scheme
+}
+
+func isPort(s string) bool {
+	p, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && p > 0
 }
 
 var instanceTag = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func setEnv(t *testing.T, pairs ...string) {
@@ -32,6 +34,68 @@ func TestConfigTellsAllProblems(t *testing.T) {
 		if strings.Contains(err.Error(), secret) {
 			t.Errorf("a secret is told: %v", err)
 		}
+	}
+}
+
+// What cannot be read is told once, and what is wrong beside it still is.
+func TestConfigTellsEachProblemOnce(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want []string
+	}{
+		{[]string{"PAIDONCE_PROVIDER_TIMEOUT", "20", "PAIDONCE_STALE_AFTER", "5s"}, []string{"PAIDONCE_PROVIDER_TIMEOUT: must be a duration, such as 20s", "PAIDONCE_STALE_AFTER: "}},
+		{[]string{"PAIDONCE_STALE_AFTER", "soon"}, []string{"PAIDONCE_STALE_AFTER: must be a duration, such as 90s"}},
+		{[]string{"PAIDONCE_NATS_URL", "foo", "PAIDONCE_KAFKA_BROKERS", "kafka:9092,foo"}, []string{"PAIDONCE_NATS_URL: ", "PAIDONCE_KAFKA_BROKERS: "}},
+		{[]string{"PAIDONCE_NATS_URL", "nats://nats:70000", "PAIDONCE_KAFKA_BROKERS", "kafka:broker"}, []string{"PAIDONCE_NATS_URL: ", "PAIDONCE_KAFKA_BROKERS: "}},
+		{[]string{"PAIDONCE_NATS_URL", "http://hush:hush@nats:4222", "PAIDONCE_KAFKA_BROKERS", "kafka:0"}, []string{"PAIDONCE_NATS_URL: ", "PAIDONCE_KAFKA_BROKERS: "}},
+		{[]string{"PAIDONCE_NATS_URL", "nats://u:p@nats:4222, tls://other, nats:4222", "PAIDONCE_KAFKA_BROKERS", "kafka:9092, [::1]:9092"}, nil},
+	} {
+		setEnv(t, append([]string{"PAIDONCE_NATS_URL", "", "PAIDONCE_KAFKA_BROKERS", ""}, c.set...)...)
+		_, err := loadConfig(0)
+		if c.want == nil {
+			if err != nil {
+				t.Errorf("%v: %v", c.set, err)
+			}
+			continue
+		}
+		if err == nil || strings.Count(err.Error(), "\n") != len(c.want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%v: %v", c.set, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), "\n  "+want) {
+				t.Errorf("%v: %q is not told: %v", c.set, want, err)
+			}
+		}
+	}
+}
+
+// A setting that is misspelt is named, with what is meant; those of others are left alone. No value is told.
+func TestUnknownSettings(t *testing.T) {
+	setEnv(t, "STRIPE_WEBHOOK_SECRET", "whsec_hush,hush", "PAIDONCE_RATELIMIT", "hush", "PAIDONCE_WORKER", "relay", "PAIDONCE_WEATHER", "fine", "PAIDONCE_EMPTY", "",
+		"PAIDONCE_URL", "http://x", "PAIDONCE_API_KEY", "sk_hush", "PAIDONCE_HA", "1", "PAIDONCE_SERVICE_HOST", "10.0.0.1", "PAIDONCE_PORT", "tcp://10.0.0.1:80", "PAIDONCE_PORT_80_TCP_ADDR", "10.0.0.1")
+	cfg, err := loadConfig(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	cfg.warn(slog.New(slog.NewTextHandler(&said, nil)))
+	for _, want := range []string{"name=PAIDONCE_RATELIMIT", "is PAIDONCE_RATE_LIMIT meant?", "name=PAIDONCE_WORKER ", "is PAIDONCE_WORKERS meant?", "name=PAIDONCE_WEATHER", "begin with whsec_"} {
+		if strings.Count(said.String(), want) != 1 {
+			t.Errorf("not told once: %q\n%s", want, said.String())
+		}
+	}
+	if strings.Count(said.String(), "level=WARN") != 4 || strings.Contains(said.String(), "hush") {
+		t.Error(said.String())
+	}
+}
+
+// Durations are for people, in JSON too.
+func TestLoggedDurations(t *testing.T) {
+	var said strings.Builder
+	slog.New(slog.NewJSONHandler(&said, &slog.HandlerOptions{ReplaceAttr: readableDuration})).Info("x", "in", 1500*time.Millisecond)
+	if !strings.Contains(said.String(), `"in":"1.5s"`) {
+		t.Error(said.String())
 	}
 }
 

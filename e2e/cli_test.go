@@ -72,9 +72,11 @@ func TestConfigurationProblemsAreToldAtOnce(t *testing.T) {
 			"DATABASE_URL=postgres://u:hushDatabase@host:port/x", "STRIPE_API_KEY=sk_live_hushStripe", "STRIPE_API_BASE=ftp://u:hushBase@x",
 			"PAIDONCE_LISTEN=nowhere", "PAIDONCE_WORKERS=relay,typo", "PAIDONCE_DB_MAX_CONNS=many", "PAIDONCE_PROVIDER_TIMEOUT=20", "PAIDONCE_KEY_TTL=-1h",
 			"PAIDONCE_LOOKUP_MISSES=0", "PAIDONCE_INSTANCE=a b", "PAIDONCE_MAX_BODY=huge", "PAIDONCE_RATE_LIMIT=-1", "PAIDONCE_LOG_LEVEL=loud", "PAIDONCE_LOG_FORMAT=xml",
+			"PAIDONCE_NATS_URL=http://u:hushNATS@nats", "PAIDONCE_KAFKA_BROKERS=kafka", "PAIDONCE_STALE_AFTER=1s",
 		}, []string{
 			"DATABASE_URL", "STRIPE_API_BASE", "PAIDONCE_LISTEN", "PAIDONCE_WORKERS", "PAIDONCE_DB_MAX_CONNS", "PAIDONCE_PROVIDER_TIMEOUT",
 			"PAIDONCE_KEY_TTL", "PAIDONCE_LOOKUP_MISSES", "PAIDONCE_INSTANCE", "PAIDONCE_MAX_BODY", "PAIDONCE_RATE_LIMIT", "PAIDONCE_LOG_LEVEL", "PAIDONCE_LOG_FORMAT",
+			"PAIDONCE_NATS_URL", "PAIDONCE_KAFKA_BROKERS", "PAIDONCE_STALE_AFTER",
 		}},
 		{"lease shorter than a run", []string{"DATABASE_URL=postgres://h/x", "STRIPE_API_KEY=sk_test_x", "PAIDONCE_PROVIDER_TIMEOUT=20s", "PAIDONCE_STALE_AFTER=20s"},
 			[]string{"PAIDONCE_STALE_AFTER"}},
@@ -106,6 +108,35 @@ func TestWrongUsage(t *testing.T) {
 		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
 			t.Errorf("%v: exit code %d, want 2 and one line on stderr\n%s%s", args, r.code, r.stdout, r.stderr)
 		}
+	}
+}
+
+// What a command line names and is not there is told: an empty list would look like nothing happened.
+func TestWhatIsNamedHasToExist(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.newKey("other").AccountID
+	for _, list := range []string{"events", "receipts", "apikeys"} {
+		for _, account := range []string{"other", id} {
+			if r := w.must(list, "list", "--account", account); list == "apikeys" && (strings.Count(r.stdout, "\n") != 2 || !strings.Contains(r.stdout, "  other  ")) {
+				t.Errorf("the keys of %s: %s", account, r.stdout)
+			}
+		}
+		if r := w.run(nil, list, "list", "--account", "nope"); r.code != 1 || r.stderr != "paidonce: --account nope: no account has this id or name\n" || r.stdout != "" {
+			t.Errorf("%s: %+v", list, r)
+		}
+	}
+	for _, args := range [][]string{{"events", "show", "evt_no"}, {"events", "resend", "evt_no"}} {
+		if r := w.run(nil, args...); r.code != 1 || !strings.HasPrefix(r.stderr, "paidonce: evt_no: ") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if r := w.run(nil, "charges", "create", "--source", "tok_visa"); r.code != 2 || !strings.Contains(r.stderr, "--amount") {
+		t.Errorf("charges create: %+v", r)
+	}
+	// A setting that is misspelt is told, and the work is done.
+	if r := w.run([]string{"PAIDONCE_RATELIMIT=5"}, "reconcile"); r.code != 0 || strings.Count(r.stderr, "PAIDONCE_RATE_LIMIT meant?") != 1 {
+		t.Errorf("reconcile: %+v", r)
 	}
 }
 

@@ -62,7 +62,7 @@ func dev(ctx context.Context, out io.Writer) error {
 	told := filepath.Join(dir, "running")
 	unlock, err := devpg.TryLock(told)
 	if errors.Is(err, devpg.ErrLocked) {
-		who, _ := os.ReadFile(told) //nolint:gosec // the name is ours
+		who, _ := os.ReadFile(told)
 		return fmt.Errorf("paidonce dev is already running in this folder (%s)", cmp.Or(strings.TrimSpace(string(who)), dir))
 	} else if err != nil {
 		return err
@@ -140,7 +140,7 @@ const devDatabaseURL = "database-url"
 // givenDatabase tells whether DATABASE_URL is set to a database of somebody else's. In a terminal that ran the line which dev prints for other commands it is
 // set to ours.
 func givenDatabase(dir string) bool {
-	ours, _ := os.ReadFile(filepath.Join(dir, devDatabaseURL)) //nolint:gosec // the name is ours
+	ours, _ := os.ReadFile(filepath.Join(dir, devDatabaseURL))
 	set := os.Getenv("DATABASE_URL")
 	return set != "" && set != strings.TrimSpace(string(ours))
 }

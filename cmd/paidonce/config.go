@@ -27,7 +27,7 @@ import (
 	"paidonce/outbox/receipt"
 )
 
-// config is the environment. README.md and the table in docs/ describe each name.
+// config is the environment. docs/settings.md describes each name.
 type config struct {
 	DatabaseURL string `env:"DATABASE_URL"`
 

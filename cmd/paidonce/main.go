@@ -84,7 +84,7 @@ func newRootCommand() *cobra.Command {
 		Long: `Paidonce stands between your services and your payment provider and keeps one promise:
 one idempotency key moves money at most once, and every caller of that key learns the same answer.
 
-Settings come from the environment; README.md lists them.
+Settings come from the environment; docs/settings.md lists them.
 Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something needs a person.`,
 		Example: `  paidonce dev                                    # everything on this machine, to try it
   paidonce migrate && paidonce serve              # the API

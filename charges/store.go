@@ -20,9 +20,9 @@ type Store struct {
 	settles db.Committer[settleRow, struct{}]
 }
 
-// claimsMax is how many claims may wait for their turn: two or three statements' worth, so none waits long. Settlements are never refused: their money
-// has moved.
-const claimsMax = 1024
+// claimsMax is how many claims may wait for their turn: enough for thousands of callers who come at the same moment, and written in a second or two, while those who
+// sent them still listen. Settlements are never refused: their money has moved.
+const claimsMax = 5 * 1024
 
 // NewStore returns a store that keeps finished keys for keyTTL.
 func NewStore(pool db.Pool, keyTTL time.Duration) *Store {

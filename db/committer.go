@@ -12,11 +12,11 @@ import (
 // statement stays far below a megabyte and a failed one is cheap to take apart.
 const companyMax = 512
 
-// ErrNotWritten: the caller gave up before its row was taken; it was and will not be written.
-var ErrNotWritten = fmt.Errorf("gave up before the row was written: %w", ErrUnavailable)
+// ErrNotWritten: the row was not taken, and was and will not be written: its caller gave up before, or it was not let in.
+var ErrNotWritten = fmt.Errorf("the row was not taken: %w", ErrUnavailable)
 
-// ErrBusy: so many rows wait already that this one was not let in; nothing was written.
-var ErrBusy = fmt.Errorf("too many rows wait to be written: %w", ErrUnavailable)
+// ErrBusy is the [ErrNotWritten] of a row that was not let in: too many wait already.
+var ErrBusy = fmt.Errorf("too many rows wait to be written: %w", ErrNotWritten)
 
 // ErrMaybeWritten: the caller gave up while its row was being written; it may or may not be.
 var ErrMaybeWritten = fmt.Errorf("gave up while the row was being written: %w", ErrUnavailable)

@@ -32,22 +32,28 @@ func (l *leases) next(ctx context.Context) (*idemkeys.Operation, error) {
 	mine := make(chan leased, 1)
 	l.mu.Lock()
 	l.waiting = append(l.waiting, mine)
-	lead := !l.busy
-	l.busy = true
+	var group []chan leased
+	if !l.busy {
+		group = l.take()
+	}
 	l.mu.Unlock()
-	if lead {
-		l.leaseForAll(ctx)
+	if group != nil {
+		l.leaseFor(ctx, group)
 	}
 	got := <-mine
 	return got.op, got.err
 }
 
-// leaseForAll leases for everybody who waits at this moment. Whoever came meanwhile is served by a goroutine: this one's worker has work now.
-func (l *leases) leaseForAll(ctx context.Context) {
-	l.mu.Lock()
+// take is everybody who waits at this moment; nil: nobody does. The caller holds mu, from when it saw that it is its turn: so who is in a group is decided by who
+// came when, and not by who gets on faster afterwards, and a simulated pass can be repeated.
+func (l *leases) take() []chan leased {
 	group := l.waiting
-	l.waiting = nil
-	l.mu.Unlock()
+	l.waiting, l.busy = nil, len(group) > 0
+	return group
+}
+
+// leaseFor leases for a group. Whoever came meanwhile is served by a goroutine: this one's worker has work now.
+func (l *leases) leaseFor(ctx context.Context, group []chan leased) {
 	var ops []idemkeys.Operation
 	err := errNotLeased
 	defer func() {
@@ -60,8 +66,8 @@ func (l *leases) leaseForAll(ctx context.Context) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.busy = len(l.waiting) > 0; l.busy {
-			go l.leaseForAll(ctx)
+		if next := l.take(); next != nil {
+			go l.leaseFor(ctx, next)
 		}
 	}()
 	ops, err = l.lease(ctx, len(group))

@@ -66,7 +66,7 @@ func fromEvents(err error, what string) *apiError {
 func (s *Server) ListEvents(c echo.Context, params ListEventsParams) error {
 	var f outbox.Filter
 	var e *apiError
-	if f.Limit, e = pageBounds(params.Limit, queryText{"starting_after", params.StartingAfter, &f.StartingAfter}, queryText{to: new(string)},
+	if f.Limit, e = pageLimit(params.Limit, queryText{"starting_after", params.StartingAfter, &f.StartingAfter},
 		queryText{"type", (*string)(params.Type), &f.Type}); e != nil {
 		return e
 	}

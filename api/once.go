@@ -24,10 +24,7 @@ func once[P any](s *Server, c echo.Context, prefer *string, takes shape, parse f
 	if e != nil {
 		return e
 	}
-	req := idemkeys.Request{
-		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
-		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
-	}
+	req := keyRequest(x, r, sent)
 	if prefer != nil {
 		if wait, asked := preferredWait([]string{*prefer}); asked {
 			req.Wait = wait
@@ -45,15 +42,19 @@ func once[P any](s *Server, c echo.Context, prefer *string, takes shape, parse f
 	return nil
 }
 
+// keyRequest is the request as its key knows it.
+func keyRequest(x *exchange, r *http.Request, sent *parameters) idemkeys.Request {
+	return idemkeys.Request{
+		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
+		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
+	}
+}
+
 // local is every other operation that changes something: it does the work in our database alone, once for the request's key if it has one, and writes what the
 // key stands for. what is done to, in words, and the resource's id are for answers. The body of a success is what do returns.
 func (s *Server) local(c echo.Context, sent *parameters, kind, resource string, do func(context.Context, idemkeys.Tx) (any, error), what string) error {
 	x, r := exchangeOf(c), c.Request()
-	req := idemkeys.Request{
-		AccountID: x.identity.AccountID, APIKeyID: x.identity.APIKeyID, Key: x.key, RequestID: x.id,
-		Fingerprint: idemkeys.NewFingerprint(r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.RawQuery), sent.canonical()),
-	}
-	res, err := s.cfg.Keys.Local(context.WithoutCancel(r.Context()), req, kind, resource, func(ctx context.Context, tx idemkeys.Tx) (idemkeys.Answer, error) {
+	res, err := s.cfg.Keys.Local(context.WithoutCancel(r.Context()), keyRequest(x, r, sent), kind, resource, func(ctx context.Context, tx idemkeys.Tx) (idemkeys.Answer, error) {
 		made, err := do(ctx, tx)
 		return idemkeys.Answer{Code: http.StatusOK, Header: map[string]string{"Content-Type": applicationJSON[0]}, Body: idemkeys.Render(made)}, err
 	})

@@ -74,24 +74,30 @@ type queryText struct {
 	to   *string
 }
 
-// pageBounds reads what all lists have: how many, from where on, and of whom.
+// pageBounds reads what lists have that can be read in both directions: how many, from where on, and of whom.
 func pageBounds(limit *int, after, before, of queryText) (int, *apiError) {
+	n, e := pageLimit(limit, after, before, of)
+	if e == nil && *after.to != "" && *before.to != "" {
+		e = invalidParameter("ending_before", "Only one of starting_after and ending_before may be given.")
+	}
+	return n, e
+}
+
+// pageLimit reads how many a list is asked for, and texts of its query.
+func pageLimit(limit *int, texts ...queryText) (int, *apiError) {
 	n := limitDefault
 	if limit != nil {
 		if n = *limit; n < 1 || n > limitMax {
 			return n, faultParameterInteger.of("limit", "limit must be between 1 and %d.", limitMax)
 		}
 	}
-	for _, t := range [...]queryText{after, before, of} {
+	for _, t := range texts {
 		if t.from == nil {
 			continue
 		}
 		if *t.to = *t.from; overlong(*t.to) {
 			return n, invalidParameter(t.name, "%s may have at most %d characters.", t.name, queryTextMax)
 		}
-	}
-	if *after.to != "" && *before.to != "" {
-		return n, invalidParameter("ending_before", "Only one of starting_after and ending_before may be given.")
 	}
 	return n, nil
 }

@@ -75,50 +75,36 @@ func summaryState(s outbox.Summary) string {
 }
 
 func newEventsListCommand() *cobra.Command {
-	var since, typ, account string
-	var undelivered, asJSON bool
-	var limit int
+	var listed listing
+	var typ string
+	var undelivered bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List events, the newest first",
 		Example: "  paidonce events list --undelivered\n  paidonce events list --since 2h --type charge.failed --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > opsListMax {
-				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			if err := checkListLimit(listed.limit); err != nil {
+				return err
 			}
 			if typ != "" && !slices.Contains(outbox.Types, typ) {
 				return usageError{fmt.Errorf("--type must be one of %s", strings.Join(outbox.Types, ", "))}
 			}
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
-				now, err := a.engine.Now(ctx)
+				from, account, err := listed.scope(ctx, a)
 				if err != nil {
 					return err
 				}
-				from, err := parseSince(since, now)
-				if err != nil {
-					return usageError{err}
-				}
-				if account != "" {
-					found, err := findAccount(ctx, a.accounts, account)
-					if err != nil {
-						return err
-					}
-					account = found.ID
-				}
-				list, err := a.events.Newest(ctx, outbox.Selection{Since: from, Type: typ, AccountID: account, Undelivered: undelivered, Most: limit})
+				list, err := a.events.Newest(ctx, outbox.Selection{Since: from, Type: typ, AccountID: account, Undelivered: undelivered, Most: listed.limit})
 				if err != nil {
 					return err
 				}
-				return printEvents(cmd.OutOrStdout(), list, asJSON)
+				return printEvents(cmd.OutOrStdout(), list, listed.json)
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "24h", "since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
 	c.Flags().StringVar(&typ, "type", "", "only of this type")
-	c.Flags().StringVar(&account, "account", "", "only of the account with this id or name")
 	c.Flags().BoolVar(&undelivered, "undelivered", false, "only those that some endpoint does not have")
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
+	listed.flags(c)
 	return c
 }
 

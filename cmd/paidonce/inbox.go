@@ -76,8 +76,8 @@ func newInboxListCommand() *cobra.Command {
 		Short:   "List events, the newest first",
 		Example: "  paidonce inbox list --unprocessed\n  paidonce inbox list --since 2h --type charge.succeeded --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > opsListMax {
-				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			if err := checkListLimit(limit); err != nil {
+				return err
 			}
 			return withInbox(cmd, func(ctx context.Context, i *inbox.Inbox, now time.Time) error {
 				from, err := parseSince(since, now)

@@ -42,8 +42,8 @@ func newOpsListCommand() *cobra.Command {
 		Short:   "List parked and stuck operations, the oldest first",
 		Example: "  paidonce ops list\n  paidonce ops list --all --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > opsListMax {
-				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			if err := checkListLimit(limit); err != nil {
+				return err
 			}
 			states := []idemkeys.State{idemkeys.StateParked, idemkeys.StateStuck}
 			if all {

@@ -69,49 +69,34 @@ type receiptJSON struct {
 }
 
 func newReceiptsListCommand() *cobra.Command {
-	var since, state, account string
-	var asJSON bool
-	var limit int
+	var listed listing
+	var state string
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List receipt mails, the newest first",
 		Example: "  paidonce receipts list --state unknown\n  paidonce receipts list --since 2h --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > opsListMax {
-				return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}
+			if err := checkListLimit(listed.limit); err != nil {
+				return err
 			}
 			if state != "" && !slices.Contains(receipt.States, state) {
 				return usageError{fmt.Errorf("--state must be one of %s", strings.Join(receipt.States, ", "))}
 			}
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
-				now, err := a.engine.Now(ctx)
+				from, account, err := listed.scope(ctx, a)
 				if err != nil {
 					return err
 				}
-				from, err := parseSince(since, now)
-				if err != nil {
-					return usageError{err}
-				}
-				if account != "" {
-					found, err := findAccount(ctx, a.accounts, account)
-					if err != nil {
-						return err
-					}
-					account = found.ID
-				}
-				list, err := receipt.Newest(ctx, a.pool, receipt.Selection{Since: from, State: state, AccountID: account, Most: limit})
+				list, err := receipt.Newest(ctx, a.pool, receipt.Selection{Since: from, State: state, AccountID: account, Most: listed.limit})
 				if err != nil {
 					return err
 				}
-				return printReceipts(cmd.OutOrStdout(), list, asJSON)
+				return printReceipts(cmd.OutOrStdout(), list, listed.json)
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "24h", "since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
 	c.Flags().StringVar(&state, "state", "", "only in this state")
-	c.Flags().StringVar(&account, "account", "", "only of the account with this id or name")
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
+	listed.flags(c)
 	return c
 }
 

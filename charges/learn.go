@@ -15,9 +15,6 @@ import (
 	"paidonce/provider"
 )
 
-// ErrBusy says that somebody works on the operation that the news is about: usually that it came before the answer to the request itself.
-var ErrBusy = idemkeys.ErrBusy
-
 // News is an event of the provider. Only where to look is taken from it; what is true is asked for.
 type News struct {
 	ID       string

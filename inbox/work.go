@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"paidonce/charges"
 	"paidonce/db"
 )
 
@@ -77,6 +76,13 @@ func (i *Inbox) RunOnce(ctx context.Context, most int) (int, error) {
 	return len(rows), nil
 }
 
+// Early marks an error of Apply: the event came before what it is about was written, as one does after every charge. It is tried again without a warning.
+func Early(err error) error { return early{err} }
+
+type early struct{ error }
+
+func (e early) Unwrap() error { return e.error }
+
 func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 	ctx, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
@@ -115,7 +121,7 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 		return
 	}
 	level := slog.LevelWarn
-	if errors.Is(err, charges.ErrBusy) { // that is so after every charge
+	if errors.As(err, new(early)) {
 		level = slog.LevelDebug
 	}
 	log.Log(ctx, level, "an event of the provider is tried again", "reason", reason, "in", pause.Round(time.Millisecond))

@@ -20,8 +20,6 @@ const (
 	lateCommit = 10 * time.Minute
 	// pendingMax bounds what is counted at a scrape: ten milliseconds of reading, and enough to tell some from far too many.
 	pendingMax = 10_000
-	// receiptOldest: a receipt that has been due for a day is not mailed any more, so it waits for nobody.
-	receiptOldest = 24 * time.Hour
 )
 
 // eventsOut is what the relay worker and the streams of this process did. A relay that is a process of its own is not scraped: what it leaves undone shows in
@@ -96,7 +94,7 @@ func askEvents(ctx context.Context, q *db.Queries, on db.DBTX) (says eventsSay, 
 	if says.streams, err = q.StreamGauges(ctx, on); err != nil {
 		return says, err
 	}
-	if says.receiptsOverdue, err = q.ReceiptGauge(ctx, on, receiptOldest); err != nil {
+	if says.receiptsOverdue, err = q.ReceiptGauge(ctx, on, receipt.Oldest); err != nil {
 		return says, err
 	}
 	says.EventGaugesRow, err = q.EventGauges(ctx, on, db.EventGaugesParams{LateCommit: lateCommit, PendingMax: pendingMax})

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"paidonce/charges"
 	"paidonce/inbox"
 )
 
@@ -17,7 +16,7 @@ import (
 func TestNewsThatComesEarlyIsNoWarning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for reason, warns := range map[error]bool{fmt.Errorf("settle: %w", charges.ErrBusy): false, errors.New("not yet"): true} {
+	for reason, warns := range map[error]bool{fmt.Errorf("settle: %w", inbox.Early(errors.New("somebody works on it"))): false, errors.New("not yet"): true} {
 		var said bytes.Buffer
 		in := inbox.New(inbox.Config{Pool: w.pool, Secrets: []string{secret}, Log: slog.New(slog.NewTextHandler(&said, nil)),
 			Apply: func(context.Context, inbox.Event, inbox.Mark) error { return reason }})

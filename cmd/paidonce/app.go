@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -83,7 +84,11 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
 	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
-		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
+		err := learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
+		if errors.Is(err, idemkeys.ErrBusy) { // its request is not answered yet
+			return inbox.Early(err)
+		}
+		return err
 	}})
 	guard := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
 	events := outbox.New(outbox.Config{Pool: pool, CheckURL: guard.CheckURL})

@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"docs/reference":        {},
 	"examples/consumer":     {}, // it knows of us what is documented
 	"idemkeys":              {"db"},
-	"inbox":                 {"charges", "db", "provider"},
+	"inbox":                 {"db", "provider"},
 	"internal/dbtest":       {"db", "internal/devpg"},
 	"internal/devpg":        {},
 	"internal/tidy":         {},

@@ -110,7 +110,7 @@ func (m *Mailer) dispatch(ctx context.Context) (bool, error) {
 	// Without cancel, and not again when the answer is lost: what was claimed and is not known to us is not sent. That is the price, not a fault.
 	var rows []db.ReceiptsClaimRow
 	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
-		rows, err = m.queries.ReceiptsClaim(context.WithoutCancel(ctx), m.cfg.Pool, db.ReceiptsClaimParams{Oldest: oldest, Most: room})
+		rows, err = m.queries.ReceiptsClaim(context.WithoutCancel(ctx), m.cfg.Pool, db.ReceiptsClaimParams{Oldest: Oldest, Most: room})
 		return err
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (m *Mailer) deliver(ctx context.Context, row db.ReceiptsClaimRow) {
 	var state string
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
 		state, err = m.queries.ReceiptSettle(ctx, m.cfg.Pool, db.ReceiptSettleParams{
-			ChargeID: row.ChargeID, Attempts: row.Attempts, State: got.state, Code: got.code, Reason: m.fit(got.reason), Pause: pause, Oldest: oldest,
+			ChargeID: row.ChargeID, Attempts: row.Attempts, State: got.state, Code: got.code, Reason: m.fit(got.reason), Pause: pause, Oldest: Oldest,
 		})
 		return err
 	})

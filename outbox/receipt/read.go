@@ -21,7 +21,7 @@ func (m *Mailer) read(ctx context.Context) (more bool, err error) {
 		if err != nil || !fresh {
 			return err
 		}
-		row, err := m.queries.ReceiptsRead(context.WithoutCancel(ctx), m.cfg.Pool, db.ReceiptsReadParams{Most: readBatch, Oldest: oldest})
+		row, err := m.queries.ReceiptsRead(context.WithoutCancel(ctx), m.cfg.Pool, db.ReceiptsReadParams{Most: readBatch, Oldest: Oldest})
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (m *Mailer) tidy(ctx context.Context) (abandoned int64, err error) {
 		return abandoned, nil
 	}
 	// Twice the age after which nothing is sent: by then its charge cannot get another, even from an event that is read late.
-	ttl := max(m.cfg.TTL, 2*oldest)
+	ttl := max(m.cfg.TTL, 2*Oldest)
 	for ctx.Err() == nil {
 		n, err := m.queries.ReceiptsClean(ctx, m.cfg.Pool, db.ReceiptsCleanParams{Ttl: ttl, Most: cleanBatch})
 		if err != nil || n < cleanBatch {

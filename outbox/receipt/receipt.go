@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// oldest is how long after the money was taken a receipt is still sent: whoever paid has looked for it by then, and one that comes out of a long outage, or
+	// Oldest is how long after the money was taken a receipt is still sent: whoever paid has looked for it by then, and one that comes out of a long outage, or
 	// because receipts are switched on again, only worries them.
-	oldest = 24 * time.Hour
+	Oldest = 24 * time.Hour
 	// atOnce is how many mails one mailer has under way: mail servers allow an address some ten to twenty connections.
 	atOnce = 8
 	// lookEvery is how long a new charge waits for its receipt, on average half of it, where nothing is in the way: two looks into small indexes.

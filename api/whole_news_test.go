@@ -210,7 +210,7 @@ func TestTheProvidersOwnDeliveries(t *testing.T) {
 	if err := s.sim.DisputeCharge(s.providerID(t, id)); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); s.events(t, "type IN ('refund.failed', 'charge.dispute.created')") < 2 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); s.events(t, "type IN ('refund.failed', 'charge.dispute.created') AND processed_at IS NOT NULL") < 2 && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	s.process(t)

@@ -16,6 +16,9 @@ const (
 	callCharge call = iota
 	callFindCharge
 	callListCharges
+	callListRefunds
+	callListIntents
+	callAccount
 	callGetCharge
 	callCapture
 	callRefund
@@ -30,7 +33,7 @@ const (
 )
 
 var callNames = [calls]string{
-	"charge", "find_charge", "list_charges", "get_charge", "capture", "refund", "find_refund", "get_refund", "get_dispute",
+	"charge", "find_charge", "list_charges", "list_refunds", "list_intents", "account", "get_charge", "capture", "refund", "find_refund", "get_refund", "get_dispute",
 	"create_intent", "confirm_intent", "get_intent", "find_intent",
 }
 
@@ -62,7 +65,7 @@ func (c call) possible(r result) bool {
 	switch c {
 	case callCharge, callCapture, callRefund, callCreateIntent, callConfirmIntent:
 		return r != found && r != absent
-	case callListCharges:
+	case callListCharges, callListRefunds, callListIntents, callAccount:
 		return r == succeeded || r >= unknown && r <= credentials
 	default:
 		return r >= found && r <= credentials

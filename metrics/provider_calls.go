@@ -98,10 +98,33 @@ func (p measured) FindIntent(ctx context.Context, l provider.Lookup) ([]provider
 	return counted(p, callFindIntent, began, got, err, ofLookup)
 }
 
-// ListCharges is timed with what its caller does with each charge.
-func (p measured) ListCharges(ctx context.Context, from, to time.Time, each func(provider.Charge) error) error {
+// Now asks nobody, so it is not counted.
+func (p measured) Now() (time.Time, bool) { return p.provider.Now() }
+
+func (p measured) Account(ctx context.Context) (provider.Account, error) {
 	began := time.Now()
-	err := p.provider.ListCharges(ctx, from, to, each)
-	_, err = counted(p, callListCharges, began, struct{}{}, err, func(struct{}) result { return succeeded })
+	got, err := p.provider.Account(ctx)
+	return counted(p, callAccount, began, got, err, ofWhole[provider.Account])
+}
+
+func ofWhole[T any](T) result { return succeeded }
+
+// ListCharges, and the two below, are timed with what their callers do with each object.
+func (p measured) ListCharges(ctx context.Context, from, to time.Time, each func(provider.Charge) error) error {
+	return p.list(callListCharges, func() error { return p.provider.ListCharges(ctx, from, to, each) })
+}
+
+func (p measured) ListRefunds(ctx context.Context, from, to time.Time, each func(provider.Refund) error) error {
+	return p.list(callListRefunds, func() error { return p.provider.ListRefunds(ctx, from, to, each) })
+}
+
+func (p measured) ListIntents(ctx context.Context, from, to time.Time, each func(provider.Intent) error) error {
+	return p.list(callListIntents, func() error { return p.provider.ListIntents(ctx, from, to, each) })
+}
+
+func (p measured) list(c call, walk func() error) error {
+	began := time.Now()
+	err := walk()
+	_, err = counted(p, c, began, struct{}{}, err, ofWhole[struct{}])
 	return err
 }

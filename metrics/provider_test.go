@@ -98,11 +98,24 @@ func (p told) ListCharges(context.Context, time.Time, time.Time, func(provider.C
 	return p.err
 }
 
+func (p told) ListRefunds(context.Context, time.Time, time.Time, func(provider.Refund) error) error {
+	return p.err
+}
+
+func (p told) ListIntents(context.Context, time.Time, time.Time, func(provider.Intent) error) error {
+	return p.err
+}
+
+func (p told) Account(context.Context) (provider.Account, error) {
+	return provider.Account{}, p.err
+}
+
 // Whatever a provider answers is handed on as it is, and counted once under a name that says what it means.
 func TestProviderCallsAreNamed(t *testing.T) {
 	t.Parallel()
 	const (
 		moves = "Charge Capture Refund CreateIntent ConfirmIntent"
+		lists = " ListCharges ListRefunds ListIntents Account"
 		asks  = "FindCharge FindRefund FindIntent GetCharge GetRefund GetIntent GetDispute"
 	)
 	fails := func(e provider.Error) told { return told{err: &e} }
@@ -124,12 +137,12 @@ func TestProviderCallsAreNamed(t *testing.T) {
 		{moves, told{no: &provider.Refusal{}}, "refused"},
 		{asks, told{hits: 1}, "found"},
 		{asks, told{}, "absent"},
-		{"ListCharges", told{}, "succeeded"},
-		{moves + " " + asks + " ListCharges", fails(provider.Error{Kind: provider.Unknown, ServerError: true}), "unknown"},
-		{moves + " " + asks + " ListCharges", told{err: errors.New("of no kind")}, "unknown"},
-		{moves + " " + asks + " ListCharges", fails(provider.Error{Kind: provider.NotExecuted}), "not_executed"},
-		{moves + " " + asks + " ListCharges", fails(provider.Error{Kind: provider.NotExecuted, HTTPStatus: 429}), "rate_limited"},
-		{moves + " " + asks + " ListCharges", fails(provider.Error{Kind: provider.NotExecuted, HTTPStatus: 403, Alert: true}), "credentials"},
+		{lists, told{}, "succeeded"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.Unknown, ServerError: true}), "unknown"},
+		{moves + " " + asks + lists, told{err: errors.New("of no kind")}, "unknown"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.NotExecuted}), "not_executed"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.NotExecuted, HTTPStatus: 429}), "rate_limited"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.NotExecuted, HTTPStatus: 403, Alert: true}), "credentials"},
 		{moves, fails(provider.Error{Kind: provider.InFlight}), "in_flight"},
 		{moves, fails(provider.Error{Kind: provider.Conflict}), "conflict"},
 	} {
@@ -158,7 +171,7 @@ func TestProviderCallsAreNamed(t *testing.T) {
 }
 
 func snake(name string) string {
-	for _, second := range []string{"Charges", "Charge", "Refund", "Intent", "Dispute"} {
+	for _, second := range []string{"Charges", "Charge", "Refunds", "Refund", "Intents", "Intent", "Dispute"} {
 		if first, ok := strings.CutSuffix(name, second); ok && first != "" {
 			return strings.ToLower(first + "_" + second)
 		}

@@ -14,6 +14,7 @@ type Intent struct {
 	Livemode bool
 	Created  time.Time
 	Tags     Tags    // empty where the metadata carries none
+	Terms    *Terms  // only of ListIntents
 	ChargeID string  // of the latest charge; empty as long as there was no attempt
 	Charge   *Charge // the latest charge; nil also where the provider gave only its id, as FindIntent's list does
 	// NextAction is what the payer has to do; only with IntentRequiresAction.

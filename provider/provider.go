@@ -19,6 +19,10 @@ import (
 const (
 	MetadataOperation    = "paidonce_operation"
 	MetadataInstallation = "paidonce_installation"
+	// MetadataClaim carries what is needed to rebuild the operation from the provider's books, should
+	// our database forget it. A pair of its own: look-ups, those of earlier versions too, compare the
+	// other two as a whole.
+	MetadataClaim = "paidonce_claim"
 )
 
 // Provider is a payment provider. provider/stripe is the real one.
@@ -28,9 +32,19 @@ type Provider interface {
 	// FindCharge looks for the charge that an operation made, through a listing that is consistent.
 	// Zero hits in a complete answer is a miss; an incomplete answer is an error.
 	FindCharge(ctx context.Context, l Lookup) ([]Charge, error)
+	// Now returns the provider's own time: that of its last answer, carried on by this machine's
+	// monotonic clock. ok is false before the first answer that told one.
+	Now() (at time.Time, ok bool)
+	// Account returns whose account our credentials are for. A credential that may not ask is a
+	// [*Error] with Alert set; a provider that knows no accounts answers one without an id.
+	Account(ctx context.Context) (Account, error)
 	// ListCharges hands every charge that was created from from (included) to to (excluded) to each, newest first, in one complete
-	// walk; it ends with each's error. An incomplete walk is an error.
+	// walk; it ends with each's error. An incomplete walk is an error. Both times are the provider's; a zero to leaves that end open.
 	ListCharges(ctx context.Context, from, to time.Time, each func(Charge) error) error
+	// ListRefunds does for refunds what ListCharges does for charges.
+	ListRefunds(ctx context.Context, from, to time.Time, each func(Refund) error) error
+	// ListIntents does so for intents. Their charges are given by id alone.
+	ListIntents(ctx context.Context, from, to time.Time, each func(Intent) error) error
 	// GetCharge reads one charge by the provider's id. A charge that does not exist is nil, nil.
 	GetCharge(ctx context.Context, id string) (*Charge, error)
 	// Capture captures an authorised charge, wholly or in part; through its intent when r.IntentID is set.
@@ -53,6 +67,12 @@ type Provider interface {
 	GetIntent(ctx context.Context, id string) (*Intent, error)
 	// FindIntent looks for the intent that an operation made, as FindCharge does for charges.
 	FindIntent(ctx context.Context, l Lookup) ([]Intent, error)
+}
+
+// Account is an account at the provider, in one of its modes.
+type Account struct {
+	ID       string // empty where the provider has no such thing
+	Livemode bool
 }
 
 // Tags name the operation and the installation that make a call. They travel as metadata.
@@ -78,6 +98,9 @@ type ChargeRequest struct {
 	OwnReceiptEmail           string            `json:"own_receipt_email,omitempty"` // where we mail one instead; not sent, and at most one of the two is set
 	StatementDescriptorSuffix string            `json:"statement_descriptor_suffix,omitempty"`
 	Metadata                  map[string]string `json:"metadata,omitempty"` // the client's, sent beside our tags
+	// Claim is what the operation can be rebuilt from, sent under MetadataClaim; at most 500
+	// characters. Empty: nothing is sent, as by versions before there were claims.
+	Claim string `json:"claim,omitempty"`
 }
 
 // CaptureRequest captures Amount minor units of the provider's charge ChargeID.
@@ -98,6 +121,7 @@ type RefundRequest struct {
 	Amount         int64             `json:"amount"`
 	Reason         string            `json:"reason,omitempty"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
+	Claim          string            `json:"claim,omitempty"` // as in ChargeRequest
 }
 
 // Lookup says which objects to look for.
@@ -105,7 +129,7 @@ type Lookup struct {
 	Tags Tags
 	// ChargeID limits a refund look-up to the refunds of this charge; unused for charges and intents.
 	ChargeID string
-	// The attempts lie between From and To; the adapter widens the window by its own allowance for clock differences.
+	// The attempts lie between From and To, in the provider's time; the adapter widens the window by an allowance of its own.
 	From, To time.Time
 }
 
@@ -126,7 +150,19 @@ type Charge struct {
 	FailureMessage string
 	// Outcome is the provider's own assessment (network status, risk level, …); nil when it gave none.
 	Outcome *Assessment
-	Tags    Tags // empty where the metadata carries none
+	Tags    Tags   // empty where the metadata carries none
+	Terms   *Terms // only of ListCharges
+}
+
+// Terms are what an object was made with, as the provider keeps it.
+type Terms struct {
+	Claim                     string // under MetadataClaim
+	Customer                  string
+	Description               string
+	ReceiptEmail              string
+	StatementDescriptorSuffix string
+	Reason                    string            // of a refund
+	Metadata                  map[string]string // the client's, without ours
 }
 
 // Assessment is a provider's explanation of a charge's result, with Stripe's names.
@@ -149,6 +185,7 @@ type Refund struct {
 	FailureReason string
 	Created       time.Time
 	Tags          Tags
+	Terms         *Terms // only of ListRefunds
 }
 
 // Status of an object at the provider.
@@ -219,6 +256,9 @@ type Error struct {
 	Alert bool
 	// RetryAfter is what the provider asked us to wait; 0 when it said nothing.
 	RetryAfter time.Duration
+	// Incomplete is set for a look-up that found nothing in the time it had, and has more to look
+	// through. It goes on there when it is asked for again.
+	Incomplete bool
 }
 
 func (e *Error) Error() string {

@@ -83,7 +83,7 @@ func (p *Provider) intentBody(ctx context.Context, r provider.ChargeRequest, met
 			body.Add(f[0], f[1])
 		}
 	}
-	addMetadata(body, r.Tags, r.Metadata)
+	addMetadata(body, r.Tags, r.Claim, r.Metadata)
 	return body, nil
 }
 

@@ -126,25 +126,6 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	return hits, nil
 }
 
-// listPages bounds a walk for ListCharges, whose caller asks for an hour at a time: ten million charges in one.
-const listPages = 100_000
-
-// ListCharges hands every charge of [from, to) to each, newest first. Stripe counts in seconds, so both are cut down to theirs.
-func (p *Provider) ListCharges(ctx context.Context, from, to time.Time, each func(provider.Charge) error) error {
-	query := &form.Values{}
-	query.Add("created[gte]", strconv.FormatInt(from.Unix(), 10))
-	query.Add("created[lt]", strconv.FormatInt(to.Unix(), 10))
-	return walk(ctx, p, "/v1/charges", query, listPages, func(c *chargeFields) (string, error) {
-		switch {
-		case c.whole():
-			return c.name(), each(*p.charge(c))
-		case untagged(c.Metadata.tags()): // somebody else's
-			return c.name(), nil
-		}
-		return "", p.halfHit(c.name())
-	})
-}
-
 // halfHit is about an object that carries our tags, so that it matters, and lacks what it would be judged by.
 func (p *Provider) halfHit(id string) *provider.Error {
 	return p.odd("the list has what was looked for, but not in a form that can be read: " + id)

@@ -13,7 +13,7 @@ import (
 	"paidonce/provider"
 )
 
-// maxMetadata is Stripe's limit of pairs, of which our two tags take their share.
+// maxMetadata is Stripe's limit of pairs, of which our own take their share.
 const maxMetadata = 50
 
 // Charge creates a charge under r.IdempotencyKey. Errors are *provider.Error.
@@ -30,7 +30,7 @@ func (p *Provider) Charge(ctx context.Context, r provider.ChargeRequest) (provid
 			body.Add(f[0], f[1])
 		}
 	}
-	addMetadata(body, r.Tags, r.Metadata)
+	addMetadata(body, r.Tags, r.Claim, r.Metadata)
 	var c wireCharge
 	res := p.post(ctx, "/v1/charges", r.IdempotencyKey, r.Tags, body, &c)
 	if out, over, err := p.noObject(res); over {
@@ -119,7 +119,7 @@ func (p *Provider) Refund(ctx context.Context, r provider.RefundRequest) (provid
 	if r.Reason != "" {
 		body.Add("reason", r.Reason)
 	}
-	addMetadata(body, r.Tags, r.Metadata)
+	addMetadata(body, r.Tags, r.Claim, r.Metadata)
 	var w wireRefund
 	res := p.post(ctx, "/v1/refunds", r.IdempotencyKey, r.Tags, body, &w)
 	refusal, failed := p.settle(res)
@@ -146,17 +146,21 @@ func noID(what string) *provider.Error {
 	return &provider.Error{Kind: provider.Conflict, Message: what + " can't be asked for without its id at the provider"}
 }
 
-// addMetadata adds our tags and the client's pairs. Stripe takes 50 in all, so of more than 48 the first in key order go
-// along; a client can't set our tags.
-func addMetadata(body *form.Values, tags provider.Tags, client map[string]string) {
-	body.Add("metadata["+provider.MetadataOperation+"]", tags.Operation)
-	body.Add("metadata["+provider.MetadataInstallation+"]", tags.Installation)
-	if len(client) == 0 {
-		return
+// addMetadata adds our pairs and the client's. Stripe takes 50 in all, so of more than are left beside
+// ours the first in key order go along; a client can't set ours.
+func addMetadata(body *form.Values, tags provider.Tags, claim string, client map[string]string) {
+	ours := [...][2]string{
+		{provider.MetadataOperation, tags.Operation}, {provider.MetadataInstallation, tags.Installation}, {provider.MetadataClaim, claim},
 	}
-	left := maxMetadata - 2
+	left := maxMetadata
+	for _, pair := range ours {
+		if pair[1] != "" {
+			body.Add("metadata["+pair[0]+"]", pair[1])
+			left--
+		}
+	}
 	for _, k := range slices.Sorted(maps.Keys(client)) {
-		if k == provider.MetadataOperation || k == provider.MetadataInstallation {
+		if k == provider.MetadataOperation || k == provider.MetadataInstallation || k == provider.MetadataClaim {
 			continue
 		}
 		if left == 0 {

@@ -64,6 +64,7 @@ type Provider struct {
 	timeout  time.Duration
 	pages    int
 	idle     interface{ CloseIdleConnections() }
+	clock    *clock
 
 	charges searches[chargeFields, provider.Charge]
 	intents searches[intentFields, provider.Intent]
@@ -97,14 +98,15 @@ func New(cfg Config) (*Provider, error) {
 	p.intents.whole = (*intentFields).whole
 	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
 	p.idle = transport
-	p.backend = newBackend(base, transport)
+	p.clock = &clock{}
+	p.backend = newBackend(base, transport, p.clock)
 	return p, nil
 }
 
-func newBackend(base string, transport http.RoundTripper) sdk.Backend {
+func newBackend(base string, transport http.RoundTripper, c *clock) sdk.Backend {
 	return sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
 		URL:               sdk.String(base),
-		HTTPClient:        &http.Client{Transport: &observer{base: transport}, CheckRedirect: noRedirect},
+		HTTPClient:        &http.Client{Transport: &observer{base: transport, clock: c}, CheckRedirect: noRedirect},
 		MaxNetworkRetries: sdk.Int64(0),
 		EnableTelemetry:   sdk.Bool(false),
 		// Its log lines contain bodies of answers; what matters of them is in the errors we return.

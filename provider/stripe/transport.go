@@ -46,7 +46,10 @@ func (r *result) resent() bool { return r.writes.Load() > 1 }
 func (r *result) gotConn(httptrace.GotConnInfo) { r.connected.Store(true) }
 
 // observer notes status and headers, which stripe-go drops when it can't read a body, and bounds the body.
-type observer struct{ base http.RoundTripper }
+type observer struct {
+	base  http.RoundTripper
+	clock *clock
+}
 
 func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	req, err := sized(req)
@@ -57,6 +60,7 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.clock.read(resp.Header)
 	r, watched := req.Context().Value(resultKey{}).(*result)
 	if watched {
 		r.status, r.header = resp.StatusCode, resp.Header

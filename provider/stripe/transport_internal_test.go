@@ -143,7 +143,7 @@ func TestAnswerToResend(t *testing.T) {
 			if !is {
 				t.Fatalf("%T", p.idle)
 			}
-			p.backend = newBackend("http://"+l.Addr().String(), undoing{tr})
+			p.backend = newBackend("http://"+l.Addr().String(), undoing{tr}, p.clock)
 			out, err := p.Charge(context.Background(), anyCharge)
 			if requests.Load() != 3 {
 				t.Fatalf("%d requests; this test is for three", requests.Load())

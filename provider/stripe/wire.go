@@ -22,11 +22,11 @@ import (
 var decoding = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
 // wireTags are our tags of the metadata, which may lack one or both.
-type wireTags struct {
-	object[struct {
-		Operation    word `json:"paidonce_operation"`
-		Installation word `json:"paidonce_installation"`
-	}]
+type wireTags struct{ object[tagPair] }
+
+type tagPair struct {
+	Operation    word `json:"paidonce_operation"`
+	Installation word `json:"paidonce_installation"`
 }
 
 func (t wireTags) tags() provider.Tags {

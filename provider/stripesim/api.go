@@ -52,6 +52,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		s.counts.key(c.key)
 	}
 	w.Header().Set("Request-Id", c.request)
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
 	if v := r.Header.Get("Stripe-Version"); v != "" {
 		w.Header().Set("Stripe-Version", v)
 	}
@@ -243,6 +244,8 @@ func (s *Server) get(c *call) answer {
 			return ok(cust)
 		}
 		return noSuch("customer", p[1], "id").answer()
+	case len(p) == 1 && p[0] == "account":
+		return ok(account{s.cfg.Account})
 	case len(p) == 1 && p[0] == "balance":
 		return ok(balance{maps.Clone(st.balance), c.live})
 	case len(p) == 1 && p[0] == "events":

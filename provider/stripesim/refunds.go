@@ -122,6 +122,17 @@ func (s *Server) change(happen func(*state) *record) error {
 }
 
 // balance is the object of GET /v1/balance: what was captured and not refunded, without fees.
+// account is GET /v1/account, of which only the id matters here.
+type account struct{ id string }
+
+func (a account) render(e *enc) {
+	e.open()
+	e.text("id", a.id)
+	e.text("object", "account")
+	e.text("type", "standard")
+	e.close()
+}
+
 type balance struct {
 	sums map[string]int64
 	live bool

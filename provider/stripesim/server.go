@@ -29,6 +29,8 @@ type Config struct {
 	Webhooks []Endpoint
 	// Seed makes faults with a probability repeatable; 0 takes a random one.
 	Seed uint64
+	// Account is whose account this is; empty: acct_simulated.
+	Account string
 	// Now is the clock; nil means time.Now. The offset of SetClock is added to it.
 	Now func() time.Time
 }
@@ -66,6 +68,9 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Account == "" {
+		cfg.Account = "acct_simulated"
 	}
 	if cfg.KeyWindow == 0 {
 		cfg.KeyWindow = defaultWindow

@@ -1,0 +1,48 @@
+package stripe
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// clock is the provider's time as its answers tell it: each has a Date. Between answers it is carried
+// on by this machine's monotonic clock, which neither an administrator nor NTP sets.
+type clock struct {
+	mu   sync.Mutex
+	told time.Time // the newest Date
+	at   time.Time // monotonic: when it was read
+}
+
+// read takes the time from an answer. Of answers that arrive out of order the newest Date counts, but
+// a clock that was set back is believed: its Date lies well before what the last one had come to.
+func (c *clock) read(h http.Header) {
+	told, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if carried := c.told.Add(now.Sub(c.at)); !c.told.IsZero() && told.Before(carried) && carried.Sub(told) < dateSlack {
+		return
+	}
+	c.told, c.at = told, now
+}
+
+// dateSlack is by how much an answer's Date may lie behind the clock without setting it back: Date is
+// cut down to a second, and an answer may have been on its way for as long as a call may take.
+const dateSlack = 25 * time.Second
+
+// now returns the provider's time, if it has told one.
+func (c *clock) now() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told.IsZero() {
+		return time.Time{}, false
+	}
+	return c.told.Add(time.Since(c.at)), true
+}
+
+// Now returns the provider's time: that of its last answer, carried on since.
+func (p *Provider) Now() (time.Time, bool) { return p.clock.now() }

@@ -46,7 +46,7 @@ func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CapturePara
 			if err != nil {
 				return nil, about(charge, err)
 			}
-			n, err := s.store.queries.ChargeReserveCapture(ctx, tx, db.ChargeReserveCaptureParams{OperationID: op.ID, AccountID: op.AccountID, ID: charge.ID})
+			n, err := s.store.reserveCapture(ctx, tx, op, charge)
 			if err == nil && n == 0 {
 				err = refuse(http.StatusConflict, "capture_pending", "charge", "The charge is being captured.")
 				err = about(charge, err)
@@ -59,6 +59,13 @@ func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CapturePara
 	})
 }
 
+func (s *Store) reserveCapture(ctx context.Context, tx db.DBTX, op idemkeys.Operation, charge db.Charge) (int64, error) {
+	if charge.CaptureForgotten {
+		return s.queries.ChargeReserveForgotten(ctx, tx, db.ChargeReserveForgottenParams{OperationID: op.ID, AccountID: op.AccountID, ID: charge.ID})
+	}
+	return s.queries.ChargeReserveCapture(ctx, tx, db.ChargeReserveCaptureParams{OperationID: op.ID, AccountID: op.AccountID, ID: charge.ID})
+}
+
 // capturable tells how much a capture takes: what is asked for, or all.
 func capturable(c db.Charge, asked int64) (int64, error) {
 	switch {
@@ -66,6 +73,8 @@ func capturable(c db.Charge, asked int64) (int64, error) {
 		return 0, refuse(http.StatusConflict, "charge_pending", "charge", "The outcome of the charge is not known yet; capture it when it is.")
 	case c.Status != string(provider.Succeeded):
 		return 0, refuse(http.StatusBadRequest, "charge_not_succeeded", "charge", "The charge failed: there is nothing to capture.")
+	case c.CaptureForgotten && c.CaptureOperationID == nil && (asked == c.AmountCaptured || asked == 0 && c.AmountCaptured == c.Amount):
+		return c.AmountCaptured, nil // the capture that was forgotten, come again
 	case c.Captured:
 		return 0, refuse(http.StatusBadRequest, "charge_already_captured", "charge", "The charge has been captured already.")
 	case c.CaptureOperationID != nil:
@@ -112,7 +121,7 @@ func (p capturing) capture(ctx context.Context, op idemkeys.Operation) (idemkeys
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
-	if op.Plan() != idemkeys.Send {
+	if op.Plan() != idemkeys.Send || row.Captured {
 		got, err := p.provider.GetCharge(ctx, f.Request.ChargeID)
 		switch {
 		case err != nil:
@@ -140,13 +149,14 @@ func (p capturing) capture(ctx context.Context, op idemkeys.Operation) (idemkeys
 
 // settled is the commit for a charge that is captured.
 func (p capturing) settled(op idemkeys.Operation, f captureFrozen, row db.Charge) idemkeys.Commit {
+	known := row.Captured
 	row.Captured, row.AmountCaptured = true, f.Request.Amount
 	charge, err := fromRow(row)
 	if err != nil {
 		panic("rendering a charge of ours: " + err.Error()) // parks the operation
 	}
 	answer := idemkeys.Answer{Code: http.StatusOK, Header: map[string]string{"Content-Type": "application/json"}, Body: idemkeys.Render(charge)}
-	return idemkeys.Commit{Next: idemkeys.Finished, Status: idemkeys.Completed, Answer: &answer, Write: captureSettlement{store: p.store, op: op, frozen: f, captured: true}}
+	return idemkeys.Commit{Next: idemkeys.Finished, Status: idemkeys.Completed, Answer: &answer, Write: captureSettlement{store: p.store, op: op, frozen: f, captured: true, known: known}}
 }
 
 // refused is the commit for a definite no.
@@ -166,6 +176,7 @@ type captureSettlement struct {
 	op       idemkeys.Operation
 	frozen   captureFrozen
 	captured bool
+	known    bool // that it is captured was told already
 }
 
 // Execute implements [idemkeys.Write].
@@ -188,6 +199,9 @@ func (w captureSettlement) Execute(ctx context.Context, f idemkeys.Fence, c idem
 		charge, err := fromRow(row)
 		if err != nil {
 			return db.Final(err)
+		}
+		if w.known {
+			return nil
 		}
 		return s.tell(ctx, tx, w.op, "charge.captured", charge.ID, charge, charge.Livemode)
 	})

@@ -7,6 +7,7 @@ package charges
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"paidonce/idemkeys"
@@ -47,13 +48,24 @@ func (s *Service) Create(ctx context.Context, r idemkeys.Request, p Params) (ide
 
 // Get returns a charge as it is now. Errors: [ErrNotFound], or the database's.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Charge, error) {
-	return s.store.get(ctx, accountID, id)
+	c, err := s.store.get(ctx, accountID, id)
+	return c, s.notHere(err)
 }
 
 // List returns a page of charges, newest first. Errors: [ErrNotFound] for a cursor that names no charge of the account, or
 // the database's.
 func (s *Service) List(ctx context.Context, accountID string, f Filter) (Page, error) {
-	return s.store.list(ctx, accountID, f)
+	p, err := s.store.list(ctx, accountID, f)
+	return p, s.notHere(err)
+}
+
+// notHere is the error of a read: what is not here while it is in doubt whether the database is whole may
+// have been forgotten, so nobody is told that it never was.
+func (s *Service) notHere(err error) error {
+	if held := s.engine.Held(); held != nil && errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%w: %w", idemkeys.ErrUnavailable, held)
+	}
+	return err
 }
 
 // Operation tells which operation made a charge, of any account: for operators. Errors: [ErrNotFound], or the database's.

@@ -67,7 +67,9 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 			return absent(op, i.cfg, func() idemkeys.Commit { return i.neverMade(op, f.Request) })
 		}
 	}
-	outcome, err := i.provider.CreateIntent(ctx, f.Request, "")
+	request := f.Request
+	request.Claim = dated(request.Claim, op.CreatedAt)
+	outcome, err := i.provider.CreateIntent(ctx, request, "")
 	switch {
 	case err != nil:
 		return idemkeys.Commit{}, unresolved(err)

@@ -265,7 +265,7 @@ func (l *Learner) tell(ctx context.Context, tx db.DBTX, n News, account, kind, o
 	if err != nil {
 		return err
 	}
-	id := db.NewID("evt")
+	id := eventID(kind, objectID, n.ID)
 	return l.store.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
 		EventID: id, AccountID: account, Type: kind, OperationID: n.ID, ObjectID: objectID,
 		Payload: renderEvent(id, kind, time.Now(), object, livemode, sequence), //tidy:clock shown to people, nothing is decided by it

@@ -62,6 +62,7 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 	if plan == idemkeys.LookUpOnly {
 		return absent(op, c.cfg, func() idemkeys.Commit { return c.neverMade(op, r) })
 	}
+	r.Claim = dated(r.Claim, op.CreatedAt)
 	outcome, err := c.provider.Charge(ctx, r)
 	if err != nil {
 		return idemkeys.Commit{}, unresolved(err)
@@ -167,7 +168,7 @@ func derivedKey(installation, operationID, step string) string {
 // settled is the commit for a charge that the provider has.
 func (c creation) settled(op idemkeys.Operation, r provider.ChargeRequest, got provider.Charge) idemkeys.Commit {
 	if got.Status == provider.Failed {
-		return c.refused(op, r, provider.Refusal{Decline: true, ChargeID: got.ID, Code: got.FailureCode, Message: got.FailureMessage})
+		return c.refused(op, r, provider.Refusal{Decline: true, ChargeID: got.ID, Code: got.FailureCode, DeclineCode: declineCode(got), Message: got.FailureMessage})
 	}
 	charge := pendingCharge(op, r)
 	charge.Status = string(got.Status)
@@ -185,6 +186,14 @@ func (c creation) settled(op idemkeys.Operation, r provider.ChargeRequest, got p
 		Body:   idemkeys.Render(charge),
 	}
 	return c.commit(op, idemkeys.Completed, answer, charge, "charge."+charge.Status)
+}
+
+// declineCode is the code that the answer to the request had: the charge itself keeps it as the reason of its outcome.
+func declineCode(got provider.Charge) string {
+	if got.Outcome == nil || got.Outcome.NetworkStatus != "declined_by_network" {
+		return ""
+	}
+	return got.Outcome.Reason
 }
 
 // refused is the commit for a definitive no: a decline is 402, a request that the provider will not carry out is 400.
@@ -227,7 +236,7 @@ func errorAnswer(code int, p idemkeys.Problem) idemkeys.Answer {
 }
 
 func (c creation) commit(op idemkeys.Operation, status idemkeys.Status, a idemkeys.Answer, charge Charge, eventType string) idemkeys.Commit {
-	id := db.NewID("evt")
+	id := eventID(eventType, charge.ID, op.ID)
 	charge.intentID = c.intentID
 	return idemkeys.Commit{Next: idemkeys.Finished, Status: status, Answer: &a, Write: settlement{
 		store: c.store, charge: charge,

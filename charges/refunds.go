@@ -68,7 +68,7 @@ func (s *Service) Refund(ctx context.Context, r idemkeys.Request, p RefundParams
 			if err != nil {
 				return nil, about(charge, err)
 			}
-			return s.reserveRefund(ctx, tx, op, charge, p, amount)
+			return s.reserveRefund(ctx, tx, r, op, charge, p, amount)
 		})
 	})
 }
@@ -125,7 +125,7 @@ type refundFrozen struct {
 	Created  int64                  `json:"created"`
 }
 
-func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, op idemkeys.Operation, charge db.Charge, p RefundParams, amount int64) (any, error) {
+func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, r idemkeys.Request, op idemkeys.Operation, charge db.Charge, p RefundParams, amount int64) (any, error) {
 	metadata := p.Metadata
 	if metadata == nil {
 		metadata = map[string]string{}
@@ -148,6 +148,7 @@ func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, op idemkeys.Ope
 		Request: provider.RefundRequest{
 			IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "refund"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},
 			ChargeID: db.OrEmpty(charge.ProviderID), Amount: amount, Reason: p.Reason, Metadata: p.Metadata,
+			Claim: dated(frozenNote(r, KindRefund, op.ResourceID, true), created),
 		},
 		Charge: charge.ID, Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
 	}, nil
@@ -171,7 +172,7 @@ type RefundPage struct {
 func (s *Service) GetRefund(ctx context.Context, accountID, id string) (Refund, error) {
 	row, err := s.store.refund(ctx, accountID, id)
 	if err != nil {
-		return Refund{}, err
+		return Refund{}, s.notHere(err)
 	}
 	return refundFromRow(row)
 }
@@ -191,7 +192,7 @@ func (s *Store) refund(ctx context.Context, accountID, id string) (row db.Refund
 func (s *Service) ListRefunds(ctx context.Context, accountID string, f RefundFilter) (RefundPage, error) {
 	rows, err := s.store.refundRows(ctx, accountID, f)
 	if err != nil {
-		return RefundPage{}, err
+		return RefundPage{}, s.notHere(err)
 	}
 	page := RefundPage{HasMore: len(rows) > f.Limit, Refunds: make([]Refund, 0, len(rows))}
 	if page.HasMore {

@@ -18,6 +18,7 @@ type Store struct {
 	keyTTL  time.Duration
 	claims  db.Committer[claimRow, time.Time]
 	settles db.Committer[settleRow, struct{}]
+	recent  recentClaims
 }
 
 // claimsMax is how many claims may wait for their turn: enough for thousands of callers who come at the same moment, and written in a second or two, while those who
@@ -63,21 +64,26 @@ func NewService(s *Store, e *idemkeys.Engine, cfg Config) *Service {
 // claim is commit 1 of a charge with the parameters p: the key's row and the pending charge.
 func (s *Service) claim(p Params) idemkeys.Claim {
 	return func(ctx context.Context, r idemkeys.Request, operationID, leaseToken string) (idemkeys.Operation, bool, error) {
+		kind, id := KindCreate, db.NewID("ch")
+		if s.cfg.Intents {
+			kind = KindIntent
+		}
 		request := provider.ChargeRequest{
 			IdempotencyKey: derivedKey(s.cfg.Installation, operationID, "charge"),
 			Tags:           provider.Tags{Operation: operationID, Installation: s.cfg.Installation},
 			Livemode:       s.cfg.Livemode,
 			Amount:         p.Amount, Currency: p.Currency, Customer: p.Customer, Source: p.Source, Capture: p.Capture,
 			Description: p.Description, ReceiptEmail: p.ReceiptEmail, StatementDescriptorSuffix: p.StatementDescriptorSuffix, Metadata: p.Metadata,
+			Claim: frozenNote(r, kind, id, p.Capture),
 		}
 		if s.cfg.OwnReceipts { // frozen with the rest, so that no attempt of any instance makes the provider mail one, too
 			request.ReceiptEmail, request.OwnReceiptEmail = "", p.ReceiptEmail
 		}
 		row := claimRow{asked: time.Now(), apiKeyID: r.APIKeyID, request: request, metadata: "{}"} //tidy:clock the run counts from before its claim
 		row.version, row.hash = r.Fingerprint.Current()
-		kind, freeze := KindCreate, any(request)
+		freeze := any(request)
 		if s.cfg.Intents {
-			kind, freeze = KindIntent, freezeIntent(request, s.cfg.Installation)
+			freeze = freezeIntent(request, s.cfg.Installation)
 		}
 		frozen, err := json.Marshal(freeze)
 		if err != nil {
@@ -92,7 +98,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		row.op = idemkeys.Operation{
 			AccountID: r.AccountID, Key: r.Key, ID: operationID, Kind: kind, Point: idemkeys.Started, Params: frozen,
-			ResourceID: db.NewID("ch"), RequestID: r.RequestID, LeaseToken: leaseToken, Actor: "request " + r.RequestID, Attempts: 1, WindowOpen: true,
+			ResourceID: id, RequestID: r.RequestID, LeaseToken: leaseToken, Actor: "request " + r.RequestID, Attempts: 1, WindowOpen: true,
 		}
 		claimedAt, won, err := s.store.claims.Do(ctx, row)
 		op := row.op.Leased(claimedAt, row.asked)
@@ -138,6 +144,9 @@ func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]ti
 	claimed := make(map[string]time.Time, len(won))
 	for _, w := range won {
 		claimed[w.OperationID] = w.CreatedAt
+	}
+	if len(won) > 0 { // they were committed as one
+		s.recent.add(won[0].OperationID)
 	}
 	return claimed, nil
 }

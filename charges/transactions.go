@@ -47,6 +47,9 @@ func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Ope
 	if errors.Is(err, errTaken) || errors.Is(err, db.ErrCommitUnknown) { // in both cases what is stored tells
 		return op, false, nil
 	}
+	if won && err == nil {
+		s.recent.add(op.ID)
+	}
 	op.FirstAttemptAt, op.LastAttemptAt = op.CreatedAt, op.CreatedAt
 	return op.Leased(op.CreatedAt, asked), won && err == nil, err
 }
@@ -68,6 +71,14 @@ func (s *Store) unlessTaken(ctx context.Context, tx db.DBTX, r idemkeys.Request,
 		return db.Final(idemkeys.ErrNotClaimable)
 	case key.Taken:
 		return errTaken
+	}
+	// What is not there, or not as it should be, may be what the database has forgotten.
+	held, err := s.queries.RecoveryOpened(ctx, tx)
+	switch {
+	case err != nil:
+		return err
+	case held:
+		return errTaken // which it is not: the engine finds out why it could not be claimed
 	}
 	return db.Final(refusal)
 }
@@ -97,7 +108,7 @@ func (s *Store) tell(ctx context.Context, tx db.DBTX, op idemkeys.Operation, kin
 	if err != nil {
 		return err
 	}
-	id := db.NewID("evt")
+	id := eventID(kind, objectID, op.ID)
 	return s.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
 		EventID: id, AccountID: op.AccountID, Type: kind, OperationID: op.ID, ObjectID: objectID, Payload: renderEvent(id, kind, op.Now(), object, livemode, sequence),
 	})

@@ -28,6 +28,10 @@ WITH x AS (
     SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id, x.params,
         x.charge_id, x.recovery_point, x.lease_token, clock_timestamp(), clock_timestamp(), clock_timestamp()
     FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id AND a.revoked_at IS NULL
+    WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
+        AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = x.account_id
+            AND r.key_hash = sha256(convert_to(x.account_id || ' ' || x.key, 'UTF8')))
     ORDER BY x.account_id, x.key
     ON CONFLICT (account_id, key) DO NOTHING
     RETURNING k.operation_id, k.created_at
@@ -72,7 +76,8 @@ type ChargeClaimRow struct {
 
 // Charges. The two commits of a charge are set-based: one statement writes whatever queued up, each row fenced for itself.
 // Commit 1: claims keys and inserts the pending charges of those that won. The API key is checked in the same statement, so a
-// revoked one never starts anything however long its identity was remembered. Rows are ordered by key, so that two servers
+// revoked one never starts anything however long its identity was remembered. Nothing is claimed in a history of the database that nobody has vouched for,
+// nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
 // that insert the same keys never wait for each other in a circle.
 func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParams) ([]ChargeClaimRow, error) {
 	rows, err := db.Query(ctx, chargeClaim,
@@ -118,7 +123,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type ChargeGetParams struct {
@@ -162,12 +167,13 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -240,6 +246,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.AwaitsAt,
 			&i.Events,
 			&i.OwnReceipt,
+			&i.CaptureForgotten,
 		); err != nil {
 			return nil, err
 		}
@@ -252,7 +259,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -325,6 +332,7 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.AwaitsAt,
 			&i.Events,
 			&i.OwnReceipt,
+			&i.CaptureForgotten,
 		); err != nil {
 			return nil, err
 		}
@@ -386,6 +394,7 @@ WITH x AS (
     INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
     SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload
     FROM x JOIN won ON won.operation_id = x.operation_id
+    ON CONFLICT (event_id) DO NOTHING
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
     SELECT won.operation_id, x.log_event, won.attempts, x.log_actor, won.last_attempt_at, x.log_detail, x.provider_id
@@ -568,7 +577,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -627,6 +636,7 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.AwaitsAt,
 			&i.Charge.Events,
 			&i.Charge.OwnReceipt,
+			&i.Charge.CaptureForgotten,
 			&i.Running,
 		); err != nil {
 			return nil, err

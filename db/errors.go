@@ -59,6 +59,18 @@ func NotConnected(err error) bool {
 	return errors.As(err, &refused)
 }
 
+// RefusedData reports whether a transaction failed by what it was to write, rather than by a database that
+// is not as it should be (a missing grant, another schema): a value out of range, a constraint, or an error
+// of our own made with [Final].
+func RefusedData(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23")
+	}
+	var own finalError
+	return errors.As(err, &own)
+}
+
 // IsUndefinedTable tells whether a statement failed because a table does not exist.
 func IsUndefinedTable(err error) bool {
 	var pg *pgconn.PgError

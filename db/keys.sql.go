@@ -88,6 +88,10 @@ INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_ver
 SELECT $1::text, $2::text, $3::text, $4::text, $5::smallint, $6::bytea, $7::text, $8::bytea,
     $9::text, $10::text, $11::text, clock_timestamp(), clock_timestamp(), clock_timestamp()
 FROM api_keys a WHERE a.id = $12 AND a.account_id = $1 AND a.revoked_at IS NULL
+    AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+        AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
+    AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = a.account_id
+        AND r.key_hash = sha256(convert_to(a.account_id || ' ' || $2::text, 'UTF8')))
 ON CONFLICT (account_id, key) DO NOTHING
 RETURNING k.created_at
 `
@@ -222,6 +226,8 @@ WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.next_run_at IS NULL AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < $3::timestamptz
         AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - $4::interval)
+        AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
     ORDER BY d.next_run_at
     LIMIT $5::integer
     FOR UPDATE SKIP LOCKED
@@ -229,6 +235,8 @@ WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.next_run_at <= (SELECT clock_timestamp()) AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < $3::timestamptz
         AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - $4::interval)
+        AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
     ORDER BY d.next_run_at
     LIMIT $5::integer - (SELECT count(o.key) FROM ownerless o)
     FOR UPDATE SKIP LOCKED
@@ -684,6 +692,8 @@ WITH taken AS (
         AND k.finished_at IS NULL AND (k.parked_at IS NULL OR $7::boolean)
         AND k.lease_token IS NOT DISTINCT FROM $8::text AND k.attempts = $9::integer
         AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $10::interval)
+        AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
     RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
@@ -741,7 +751,8 @@ func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParam
 }
 
 const keyTaken = `-- name: KeyTaken :one
-SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2) AS taken,
+SELECT (EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2)
+        OR EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = $1 AND r.key_hash = sha256(convert_to($1 || ' ' || $2::text, 'UTF8'))))::boolean AS taken,
     EXISTS (SELECT FROM api_keys a WHERE a.id = $3 AND a.account_id = $1 AND a.revoked_at IS NULL) AS allowed
 `
 

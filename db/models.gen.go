@@ -98,6 +98,8 @@ type Charge struct {
 	Events int32
 	// Whether we mail the receipt to receipt_email, rather than the provider. Decided at the claim, with what the provider is told, so that never both do.
 	OwnReceipt bool
+	// Whether a recovery found it captured by an operation that the database had forgotten: the first request to capture just that amount is that one, come again.
+	CaptureForgotten bool
 }
 
 // Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.
@@ -134,6 +136,14 @@ type Delivery struct {
 	CreatedAt time.Time
 	// When it was delivered or given up on.
 	FinishedAt *time.Time
+}
+
+// One row. Only ever grows: servers count it up and remember it, so a database that was put back under them is noticed.
+type HistoryMark struct {
+	// Always true; as the primary key it keeps the table at one row.
+	OnlyRow bool
+	// How often it was counted up.
+	Mark int64
 }
 
 // The life of an idempotency key, from claim to expiry. Every write after the claim names lease_token and recovery_point.
@@ -206,6 +216,12 @@ type Installation struct {
 	Tag string
 	// When the schema was first migrated.
 	CreatedAt time.Time
+	// Which history of the database was vouched for: system identifier, database and timeline. Empty: no server has looked yet.
+	History string
+	// The timeline of history, which every claim compares with the server's. Empty: it is not compared.
+	Timeline string
+	// When it was noticed that the database may have forgotten something. Until that was looked up in the provider's books, nothing is claimed. NULL: all is well.
+	ForkedAt *time.Time
 }
 
 // What happened to operations that did not finish at their first attempt; append-only, written in the transactions it tells of. A charge that just works leaves nothing here.
@@ -344,6 +360,70 @@ type ReceiptsCursor struct {
 	UpdatedAt time.Time
 }
 
+// Keys that the database had forgotten, rebuilt from the provider's books. Only their hash is known there; the first caller who names the key moves its row to idempotency_keys.
+type RecoveredKey struct {
+	// The account in whose scope the key lives.
+	AccountID string
+	// SHA-256 of account, a space, and key.
+	KeyHash []byte
+	// As in idempotency_keys, and so are the columns below.
+	OperationID string
+	// Which table of phases drove it.
+	Kind string
+	// By which rule request_hash was made.
+	HashVersion int16
+	// SHA-256 of the canonical request.
+	RequestHash []byte
+	// Request-Id of the request that claimed the key.
+	RequestID string
+	// The object that the operation made.
+	ResourceID string
+	// HTTP status of the answer, rendered from the provider's object.
+	ResponseCode int16
+	// The headers that a replay repeats (JSON object).
+	ResponseHeaders []byte
+	// The bytes of the answer.
+	ResponseBody []byte
+	// When the key was claimed, in whole seconds.
+	CreatedAt time.Time
+	// When the answer may be forgotten.
+	ExpiresAt time.Time
+}
+
+// Each time that the database's history was found to have forked, and what the provider's books gave back. Kept for ever: there are few.
+type Recovery struct {
+	// Counts them.
+	N int64
+	// When it was noticed.
+	BeganAt time.Time
+	// How it was noticed, in words.
+	Reason string
+	// Whether something is known or likely to be missing. false: the database was promoted, and may be whole.
+	Lossy bool
+	// The history that is to be vouched for.
+	History string
+	// Servers that were seen since then have to vouch; NULL: none was.
+	AliveSince *time.Time
+	// The last position of an event at that moment: a reader that stood further has lost its cursor, and goes on from here.
+	OutboxPosition int64
+	// From when on the provider's books are read, in its time. Kept before anything is written, so that an interrupted recovery begins there again.
+	Since *time.Time
+	// Who reads the books.
+	LeaseToken *string
+	// Until then nobody else does.
+	LeasedUntil *time.Time
+	// Charges that were rebuilt.
+	Charges int32
+	// Refunds that were rebuilt.
+	Refunds int32
+	// Charges that were found captured.
+	Captures int32
+	// Why the latest try did not end; cleaned text.
+	LastError *string
+	// When claims went on; NULL while they wait. At most one is open.
+	FinishedAt *time.Time
+}
+
 // Refunds. Inserted pending with the claim, when their amount is reserved on the charge; settled with the stored answer.
 type Refund struct {
 	// re_ and a ULID.
@@ -376,6 +456,16 @@ type Refund struct {
 	SettledAt *time.Time
 	// How many events have told of it; each carries its number, so that consumers can tell their order.
 	Events int32
+}
+
+// Servers that claim keys. After a promotion each says whether what it claimed last is still there.
+type Server struct {
+	// srv_ and a ULID, new at each start.
+	ID string
+	// When it last said that it is there.
+	SeenAt time.Time
+	// The history in which it has found all that it had claimed.
+	Vouched string
 }
 
 // Where accounts want their events sent.

@@ -33,22 +33,30 @@ func Open(url string, maxConns int32) (*pgxpool.Pool, error) {
 	return open(url, maxConns, nil)
 }
 
+// Connected is told of each new connection before it is used; its error gives the connection up.
+type Connected func(ctx context.Context, c *pgx.Conn) error
+
 // committers is how many connections the hot path has to itself: one for the claims, one for the settlements.
 const committers = 2
 
 // OpenBoth divides maxConns, at least 2, into a pool for everything and a small one for the committers of the hot path, so that no commit waits behind a
 // read. Its connections plan the set-based statements once: PostgreSQL would plan them anew each time, since a plan for an array of one looks cheaper than
-// one for any array, and that planning costs as much as the statement. Errors: an url that cannot be parsed.
-func OpenBoth(url string, maxConns int32) (all, hot *pgxpool.Pool, err error) {
+// one for any array, and that planning costs as much as the statement. connected may be nil. Errors: an url that cannot be parsed.
+func OpenBoth(url string, maxConns int32, connected Connected) (all, hot *pgxpool.Pool, err error) {
 	own := int32(committers)
 	if maxConns < 2*committers {
 		own = 1 // they take turns
 	}
-	all, err = open(url, maxConns-own, nil)
+	all, err = open(url, maxConns-own, connected)
 	if err != nil {
 		return nil, nil, err
 	}
 	hot, err = open(url, own, func(ctx context.Context, c *pgx.Conn) error {
+		if connected != nil {
+			if err := connected(ctx, c); err != nil {
+				return err
+			}
+		}
 		// Behind a pooler in transaction mode the setting would stay with a connection that others use as well.
 		if c.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 			return nil
@@ -62,7 +70,7 @@ func OpenBoth(url string, maxConns int32) (all, hot *pgxpool.Pool, err error) {
 	return all, hot, err
 }
 
-func open(url string, maxConns int32, connected func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+func open(url string, maxConns int32, connected Connected) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// pgx's text may quote the url with its password.

@@ -27,9 +27,9 @@ func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *s
 }
 
 const chargeCapture = `-- name: ChargeCapture :one
-UPDATE charges SET captured = true, amount_captured = $1
-WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND NOT captured
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt
+UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = false
+WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND (NOT captured OR capture_forgotten)
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten
 `
 
 type ChargeCaptureParams struct {
@@ -79,6 +79,7 @@ func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureP
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
@@ -134,7 +135,7 @@ func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int
 
 const chargeLock = `-- name: ChargeLock :one
 
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
 `
 
 type ChargeLockParams struct {
@@ -179,12 +180,13 @@ func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams)
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
 
 const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt FROM charges WHERE operation_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten FROM charges WHERE operation_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
@@ -222,6 +224,7 @@ func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationI
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
@@ -303,7 +306,7 @@ func (q *Queries) ChargeSetRefunded(ctx context.Context, db DBTX, arg ChargeSetR
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one
 UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
 WHERE id = $3 AND (account_id = $4) IS TRUE
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten
 `
 
 type ChargeSettleRefundParams struct {
@@ -354,6 +357,7 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
@@ -361,6 +365,7 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 const outboxAdd = `-- name: OutboxAdd :exec
 INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
 VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (event_id) DO NOTHING
 `
 
 type OutboxAddParams struct {

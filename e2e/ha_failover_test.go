@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -176,71 +174,4 @@ func TestStandbyIsPromoted(t *testing.T) {
 	t.Logf("acknowledged %d (%d before the kill), lost %d, first write %v after the kill", told.count(), before, lost, told.first.Sub(killed).Round(time.Millisecond))
 	w.sim.mustHave(t, told.count())
 	w.checkBooks()
-}
-
-// PB-278: a restore to an earlier moment forgets charges that the provider has. What was claimed then resumes and charges nobody twice; what was not even
-// claimed is unknown, the audit tells it, and a resend of its key IS a second charge: docs/operations.md says what to do before the doors are opened.
-func TestRestoreToAnEarlierMoment(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	const kept, forgotten = 5, 10
-	p := w.serve()
-	c := w.client(p)
-	ids := map[string]string{}
-	charge := func(key string) { ids[key] = c.Charge(key, twenty).ID() }
-	for i := range kept {
-		charge(fmt.Sprint("kept-", i))
-	}
-	w.sim.arm(1, fault{"type": "drop_after"}) // claimed here, made there, not settled
-	c.Charge("claimed", twenty)
-	p.signal(syscall.SIGTERM)
-	p.wait()
-	u, err := url.Parse(w.dbURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.TrimPrefix(u.Path, "/")
-	execSQL(t, withDatabase(t, w.dbURL, "postgres"), "CREATE DATABASE "+name+"_backup TEMPLATE "+name)
-	p = w.serve()
-	c = w.client(p)
-	for i := range forgotten {
-		charge(fmt.Sprint("forgotten-", i))
-	}
-	charge("claimed") // settles after the backup
-	p.kill()
-
-	w.env = append(w.env, "DATABASE_URL="+withDatabase(t, w.dbURL, name+"_backup"))
-	w.dbURL = withDatabase(t, w.dbURL, name+"_backup")
-	audit := func(when string, want int) {
-		t.Helper()
-		r := w.run(nil, "audit", "--since", "1h", "--json")
-		unknown := strings.Count(r.stdout, "unknown_here")
-		if r.code != 3 || unknown != want {
-			t.Errorf("%s: the audit tells %d unknown charges, exit code %d; want %d and 3\n%s%s", when, unknown, r.code, want, r.stdout, r.stderr)
-		}
-	}
-	audit("before the doors open", forgotten)
-	c = w.client(w.serve())
-	for i := range kept {
-		key := fmt.Sprint("kept-", i)
-		if a := c.Charge(key, twenty); a.ID() != ids[key] {
-			t.Errorf("%s: %s, told was %s", key, a.Body, ids[key])
-		}
-	}
-	if a, _ := until(t, func() *apitest.Client { return c }, "claimed", twenty); a.ID() != ids["claimed"] {
-		t.Errorf("claimed: %s, told was %s", a.Body, ids["claimed"])
-	}
-	w.sim.mustHave(t, kept+1+forgotten) // nothing new so far
-	for i := range forgotten {
-		key := fmt.Sprint("forgotten-", i)
-		if a := c.Charge(key, twenty); a.Code != http.StatusCreated || a.ID() == ids[key] {
-			t.Errorf("%s: %d %s: is a forgotten key recognised now? Then docs/operations.md is out of date", key, a.Code, a.Body)
-		}
-	}
-	audit("after resends", forgotten)
-	var ledger struct{ Charges []json.RawMessage }
-	w.sim.control(http.MethodGet, "ledger", nil, &ledger)
-	if n := len(ledger.Charges); n != kept+1+2*forgotten {
-		t.Errorf("the provider has %s charges, want %d: each forgotten key was charged again", strconv.Itoa(n), kept+1+2*forgotten)
-	}
 }

@@ -1,6 +1,7 @@
 package idemkeys
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,7 @@ type Engine struct {
 	waiters waiters
 	seen    *sightings
 	stats   stats
+	gate    Gate
 
 	mu       sync.Mutex // guards draining against running.Add after Drain
 	draining bool
@@ -64,6 +66,28 @@ const inFlightMax = 6_000
 // NewEngine returns an engine on the database that drives the given kinds of operation.
 func NewEngine(pool db.Pool, cfg Config, log *slog.Logger, kinds map[string]Kind) *Engine {
 	return &Engine{pool: pool, queries: db.New(), cfg: cfg, log: log, kinds: kinds, waiters: newWaiters(), seen: newSightings()}
+}
+
+// Gate says whether keys may be claimed, and operations driven, at all: not while it is in doubt whether
+// the database is whole. Answers that are stored are replayed whatever it says.
+type Gate interface {
+	// Held returns why not, or nil.
+	Held() error
+	// Wait is Held, after a while for what passes by itself.
+	Wait(ctx context.Context) error
+	// Kick tells that a claim was refused by what is in the database.
+	Kick()
+}
+
+// Behind puts the engine behind a gate. Call it before the engine is used.
+func (e *Engine) Behind(g Gate) { e.gate = g }
+
+// Held returns why nothing may be claimed or driven at this moment, or nil.
+func (e *Engine) Held() error {
+	if e.gate == nil {
+		return nil
+	}
+	return e.gate.Held()
 }
 
 // EndWaits answers callers that wait for somebody else's work, who would keep a process for as long as they like: they hear that the key is

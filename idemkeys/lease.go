@@ -101,6 +101,9 @@ func (e *Engine) readFor(ctx context.Context, account, key, apiKeyID string) (re
 func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bool) (op Operation, won bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
+	if err := e.Held(); err != nil {
+		return Operation{}, false, err
+	}
 	row := k.IdempotencyKey
 	token := newLeaseToken()
 	asked := beforeLease()
@@ -170,6 +173,9 @@ const reconciler = "reconciler"
 // LeaseDue leases up to most operations that nobody works on and whose time has come, for the reconciler. Operations that were driven since
 // passStart are left out, so that a pass ends. Ask for no more than is worked on at once: a lease's time runs from now on. Errors: the database's.
 func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([]Operation, error) {
+	if err := e.Held(); err != nil {
+		return nil, err
+	}
 	p := db.KeyLeaseDueParams{
 		KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan, PassStart: passStart, StaleAfter: e.cfg.StaleAfter,
 		Most: int32(most), Actor: reconciler, LeaseToken: newLeaseToken(), //nolint:gosec // a handful

@@ -27,6 +27,9 @@ func (e *Engine) Local(ctx context.Context, r Request, kind, resource string, do
 		if !errors.Is(err, errVanished) {
 			return res, err
 		}
+		if err := e.whyNot(ctx, r); err != nil {
+			return Result{}, errors.Join(ErrUnavailable, err)
+		}
 	}
 	return Result{}, ErrNotClaimable
 }

@@ -26,6 +26,12 @@ type KeyInfo struct {
 // Lookup tells what became of a key. Errors: [ErrNotFound], also for a key whose time is over; or the database's.
 func (e *Engine) Lookup(ctx context.Context, accountID, key string) (KeyInfo, error) {
 	k, err := e.read(ctx, accountID, key)
+	if errors.Is(err, ErrNotFound) {
+		if err := e.whyNot(ctx, Request{AccountID: accountID, Key: key}); err != nil {
+			return KeyInfo{}, err
+		}
+		k, err = e.read(ctx, accountID, key)
+	}
 	if err != nil {
 		return KeyInfo{}, err
 	}
@@ -92,6 +98,10 @@ func (e *Engine) Sweep(ctx context.Context, most int) (int, error) {
 	var n int64
 	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) { // a batch whose answer was lost would go uncounted: the next sweep goes on
 		n, err = e.queries.KeySweep(ctx, e.pool, int32(most)) //nolint:gosec // a constant of the caller's
+		if err != nil || n > 0 {
+			return err
+		}
+		n, err = e.queries.RecoveredSweep(ctx, e.pool, int32(most)) //nolint:gosec // as above
 		return err
 	})
 	return int(n), err

@@ -89,6 +89,9 @@ var errVanished = errors.New("the key is gone")
 func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, *record, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
+	if k, err := e.passGate(ctx, r); err != nil || k != nil {
+		return Operation{}, k, false, err
+	}
 	asked := beforeLease()
 	op, won, err := claim(ctx, r, newOperationID(), newLeaseToken())
 	if err != nil && errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrNotWritten) {
@@ -100,7 +103,7 @@ func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, 
 	k, err := e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return op, nil, false, nil
+		return op, nil, false, e.whyNot(ctx, r)
 	case err != nil:
 		return op, nil, false, err
 	}
@@ -153,6 +156,9 @@ func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result
 		case err != nil:
 			return Result{}, false, errors.Join(ErrUnavailable, err)
 		case !won:
+			if err := e.heldBack(ctx); err != nil {
+				return Result{}, false, errors.Join(ErrUnavailable, err)
+			}
 			return Result{}, true, nil
 		}
 		e.log.InfoContext(ctx, "took over an operation", "operation_id", op.ID, "request_id", r.RequestID, "attempt", op.Attempts, "point", op.Point)

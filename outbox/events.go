@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -82,14 +83,29 @@ func (s *Store) cleanedUpTo(ctx context.Context, accountID, kind string) (int64,
 	})
 }
 
-// place tells where an event stands.
+// place tells where an event stands. One that the database has forgotten stood after all that it had at the
+// moment to which it was put back, so its reader goes on from there: it may get what it had, and misses
+// nothing.
 func (s *Store) place(ctx context.Context, accountID, id string) (int64, error) {
 	e, err := s.Get(ctx, accountID, id)
+	if errors.Is(err, ErrNotFound) && eventForm.MatchString(id) {
+		at, askErr := ask(ctx, func(ctx context.Context) (db.RecoveryOfCursorRow, error) { return s.queries.RecoveryOfCursor(ctx, s.pool, cursorLife) })
+		if askErr != nil || at.Recoveries > 0 {
+			return at.Position, askErr
+		}
+	}
 	if err == nil && e.Position == 0 { // it was committed while many others waited for their places
 		return 0, ErrNotFound
 	}
 	return e.Position, err
 }
+
+// eventForm is the form of an event's id.
+var eventForm = regexp.MustCompile(`^evt_[0-9A-Z]{26}$`)
+
+// cursorLife is how long after a recovery the cursors of forgotten events are known to be such: readers
+// that come once a quarter are still served, and a mistyped cursor is told as one again some day.
+const cursorLife = 100 * 24 * time.Hour
 
 // Get returns an event of an account. Errors: [ErrNotFound], or the database's.
 func (s *Store) Get(ctx context.Context, accountID, id string) (Event, error) {

@@ -11,6 +11,7 @@ import (
 	"paidonce/accounts"
 	"paidonce/charges"
 	"paidonce/db"
+	"paidonce/history"
 	"paidonce/idemkeys"
 	"paidonce/inbox"
 	"paidonce/metrics"
@@ -33,6 +34,8 @@ type app struct {
 	chargeStore  *charges.Store
 	charges      *charges.Service
 	learner      *charges.Learner
+	guard        *history.Guard
+	rebuilder    *charges.Rebuilder
 	inbox        *inbox.Inbox
 	events       *outbox.Store
 	relay        *outbox.Relay
@@ -45,7 +48,8 @@ type app struct {
 // newApp wires the product together, in reading order. It needs a database with a current schema.
 func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err error) {
 	cfg.warn(log)
-	pool, hot, err := db.OpenBoth(cfg.DatabaseURL, int32(cfg.DBMaxConns)) //nolint:gosec // at most 1000
+	guard := history.New()
+	pool, hot, err := db.OpenBoth(cfg.DatabaseURL, int32(cfg.DBMaxConns), guard.Connected) //nolint:gosec // at most 1000
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +86,8 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		charges.KindCapture: charges.Capturing(psp, store),
 		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
 	})
+	rebuilder := charges.NewRebuilder(store, psp, chargesConfig, log)
+	guard.Use(pool, history.Config{Books: rebuilder, Log: log, Off: cfg.Recover == "off", CallLimit: cfg.ProviderTimeout})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
 	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		err := learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
@@ -90,12 +96,12 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		}
 		return err
 	}})
-	guard := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
-	events := outbox.New(outbox.Config{Pool: pool, CheckURL: guard.CheckURL})
-	relay := outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: guard}), Log: log, TTL: cfg.EventTTL, Attempted: measured.Attempted})
+	addresses := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
+	events := outbox.New(outbox.Config{Pool: pool, CheckURL: addresses.CheckURL})
+	relay := outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: addresses}), Log: log, TTL: cfg.EventTTL, Attempted: measured.Attempted})
 	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter})
 	return &app{
-		events: events, relay: relay,
+		events: events, relay: relay, guard: guard, rebuilder: rebuilder,
 		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil

@@ -47,6 +47,7 @@ type config struct {
 	LookupMisses      int           `env:"PAIDONCE_LOOKUP_MISSES"       envDefault:"3"`
 	LookupSpan        time.Duration `env:"PAIDONCE_LOOKUP_SPAN"         envDefault:"2m"`
 	Instance          string        `env:"PAIDONCE_INSTANCE"`
+	Recover           string        `env:"PAIDONCE_RECOVER"             envDefault:"auto"`
 	MaxBody           string        `env:"PAIDONCE_MAX_BODY"            envDefault:"1MiB"`
 	RateLimit         string        `env:"PAIDONCE_RATE_LIMIT"          envDefault:"off"`
 	CORSOrigins       []string      `env:"PAIDONCE_CORS_ORIGINS" envSeparator:","`
@@ -273,6 +274,9 @@ var instanceTag = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func (c *config) checkRest(bad reporter) {
 	if c.Instance != "" && !instanceTag.MatchString(c.Instance) {
 		bad("PAIDONCE_INSTANCE", "must have 1 to 64 letters, digits, dots, dashes or underscores")
+	}
+	if c.Recover != "auto" && c.Recover != "off" {
+		bad("PAIDONCE_RECOVER", "must be auto or off")
 	}
 	if n, err := humanize.ParseBytes(c.MaxBody); err != nil || n < 1024 || n > 64<<20 {
 		bad("PAIDONCE_MAX_BODY", "must be a size from 1KiB to 64MiB, such as 1MiB")

@@ -41,6 +41,9 @@ time. Exit codes: 0 pass done, 1 could not run, 2 wrong usage, 3 pass done and o
 }
 
 func reconcile(cmd *cobra.Command, a *app, limit int, asJSON bool) error {
+	if err := a.guard.Check(cmd.Context()); err != nil {
+		return fmt.Errorf("reconcile: %w", err)
+	}
 	counts, err := recovery.Pass(cmd.Context(), a.engine, limit, a.log)
 	if err == nil {
 		_, err = a.await(cmd.Context())

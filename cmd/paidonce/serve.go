@@ -78,6 +78,8 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 			return err
 		}
 	}
+	a.engine.Behind(a.guard)
+	defer func() { a.engine.Drain(); a.guard.Leave(ctx) }()
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	working, endWork := context.WithCancel(ctx)
@@ -125,6 +127,7 @@ func (a *app) await(ctx context.Context) (int, error) { return a.learner.Await(c
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {
 	var running sync.WaitGroup
+	running.Go(func() { a.guard.Work(ctx) })
 	for name, work := range map[string]func(){
 		"reconcile": func() {
 			running.Go(func() { recovery.WorkAwait(ctx, a.await, reconcileEvery, a.log) })

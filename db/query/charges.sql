@@ -2,7 +2,8 @@
 
 -- name: ChargeClaim :many
 -- Commit 1: claims keys and inserts the pending charges of those that won. The API key is checked in the same statement, so a
--- revoked one never starts anything however long its identity was remembered. Rows are ordered by key, so that two servers
+-- revoked one never starts anything however long its identity was remembered. Nothing is claimed in a history of the database that nobody has vouched for,
+-- nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
 -- that insert the same keys never wait for each other in a circle.
 WITH x AS (
     SELECT * FROM ROWS FROM (
@@ -20,6 +21,10 @@ WITH x AS (
     SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id, x.params,
         x.charge_id, x.recovery_point, x.lease_token, clock_timestamp(), clock_timestamp(), clock_timestamp()
     FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id AND a.revoked_at IS NULL
+    WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
+        AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = x.account_id
+            AND r.key_hash = sha256(convert_to(x.account_id || ' ' || x.key, 'UTF8')))
     ORDER BY x.account_id, x.key
     ON CONFLICT (account_id, key) DO NOTHING
     RETURNING k.operation_id, k.created_at
@@ -74,6 +79,7 @@ WITH x AS (
     INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
     SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload
     FROM x JOIN won ON won.operation_id = x.operation_id
+    ON CONFLICT (event_id) DO NOTHING
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
     SELECT won.operation_id, x.log_event, won.attempts, x.log_actor, won.last_attempt_at, x.log_detail, x.provider_id

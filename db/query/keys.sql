@@ -28,6 +28,8 @@ WITH taken AS (
         AND k.finished_at IS NULL AND (k.parked_at IS NULL OR @parked::boolean)
         AND k.lease_token IS NOT DISTINCT FROM sqlc.narg(seen_token)::text AND k.attempts = @seen_attempts::integer
         AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - @stale_after::interval)
+        AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
     RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
@@ -49,6 +51,8 @@ WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.next_run_at IS NULL AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
         AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - @stale_after::interval)
+        AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
     ORDER BY d.next_run_at
     LIMIT @most::integer
     FOR UPDATE SKIP LOCKED
@@ -56,6 +60,8 @@ WITH ownerless AS (
     SELECT d.account_id, d.key, d.first_attempt_at IS NOT NULL AS reached, d.locked_at FROM idempotency_keys d
     WHERE d.status = 'in_progress' AND d.next_run_at <= (SELECT clock_timestamp()) AND d.parked_at IS NULL AND coalesce(d.last_attempt_at, d.created_at) < @pass_start::timestamptz
         AND (d.lease_token IS NULL OR d.locked_at <= clock_timestamp() - @stale_after::interval)
+        AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
     ORDER BY d.next_run_at
     LIMIT sqlc.arg(most)::integer - (SELECT count(o.key) FROM ownerless o)
     FOR UPDATE SKIP LOCKED
@@ -180,6 +186,10 @@ INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_ver
 SELECT @account_id::text, @key::text, @operation_id::text, @kind::text, @hash_version::smallint, @request_hash::bytea, @request_id::text, @params::bytea,
     @resource_id::text, @recovery_point::text, @lease_token::text, clock_timestamp(), clock_timestamp(), clock_timestamp()
 FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id AND a.revoked_at IS NULL
+    AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+        AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
+    AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = a.account_id
+        AND r.key_hash = sha256(convert_to(a.account_id || ' ' || @key::text, 'UTF8')))
 ON CONFLICT (account_id, key) DO NOTHING
 RETURNING k.created_at;
 
@@ -214,5 +224,6 @@ WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operatio
 
 -- name: KeyTaken :one
 -- Whether a key is taken, and whether the API key that asks is not revoked.
-SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key) AS taken,
+SELECT (EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key)
+        OR EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = @account_id AND r.key_hash = sha256(convert_to(@account_id || ' ' || @key::text, 'UTF8'))))::boolean AS taken,
     EXISTS (SELECT FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id AND a.revoked_at IS NULL) AS allowed;

@@ -11,7 +11,7 @@ SELECT coalesce((SELECT max(o.position) FROM outbox o WHERE o.position IS NOT NU
 
 -- name: ReceiptsRead :one
 -- Moves the cursor over the next events, and makes a receipt of each charge whose money was taken, that wants one, and that has none. The lock on the cursor makes
--- readers take turns; one that had to wait may look at a snapshot that is older than the turn before its own, and then finds nothing after the cursor. A charge that is
+-- readers take turns; what was told before the database was put back may have been mailed since, and counts as too old; one that had to wait may look at a snapshot that is older than the turn before its own, and then finds nothing after the cursor. A charge that is
 -- captured by now has its receipt for either event; what it says is what the charge is. LATERAL and LIMIT, here and below: charges are found one by one by their ids,
 -- also by a plan of the day when the table was empty.
 WITH here AS MATERIALIZED (
@@ -28,7 +28,8 @@ WITH here AS MATERIALIZED (
         CASE WHEN NOT old.yes THEN clock_timestamp() END, CASE WHEN old.yes THEN clock_timestamp() END
     FROM looked l
         CROSS JOIN LATERAL (SELECT d.id, d.account_id, d.own_receipt, d.captured FROM charges d WHERE d.id = l.object_id AND (d.account_id = l.account_id) IS TRUE LIMIT 1) c
-        CROSS JOIN LATERAL (SELECT l.created_at < clock_timestamp() - @oldest::interval AS yes) old
+        CROSS JOIN LATERAL (SELECT l.created_at < clock_timestamp() - @oldest::interval
+            OR l.created_at < (SELECT max(r.began_at) FROM recoveries r WHERE r.lossy) IS TRUE AS yes) old
     WHERE l.type IN ('charge.succeeded', 'charge.captured') AND c.own_receipt AND c.captured
     ORDER BY l.position
     ON CONFLICT (charge_id) DO NOTHING

@@ -9,8 +9,8 @@ UPDATE charges SET capture_operation_id = @operation_id::text
 WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded';
 
 -- name: ChargeCapture :one
-UPDATE charges SET captured = true, amount_captured = @amount_captured
-WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id = @operation_id::text AND NOT captured
+UPDATE charges SET captured = true, amount_captured = @amount_captured, capture_forgotten = false
+WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id = @operation_id::text AND (NOT captured OR capture_forgotten)
 RETURNING *;
 
 -- name: ChargeReleaseCapture :execrows
@@ -62,7 +62,8 @@ LIMIT @most::integer;
 
 -- name: OutboxAdd :exec
 INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
-VALUES (@event_id, @account_id, @type, @operation_id, @object_id, @payload);
+VALUES (@event_id, @account_id, @type, @operation_id, @object_id, @payload)
+ON CONFLICT (event_id) DO NOTHING;
 
 -- name: ChargeCountEvent :one
 -- The number of the next event of a charge; its row is written in this transaction anyway.

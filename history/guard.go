@@ -88,9 +88,10 @@ type Guard struct {
 	pool  *pgxpool.Pool
 	token string
 
-	open   atomic.Bool
-	opened chan struct{} // closed while open; guarded by mu
-	kick   chan struct{}
+	working atomic.Bool
+	open    atomic.Bool
+	opened  chan struct{} // closed while open; guarded by mu
+	kick    chan struct{}
 
 	mu      sync.Mutex
 	place   string // of the database as this process knows it; "" before the first look
@@ -182,6 +183,7 @@ func (g *Guard) release() {
 
 // Work looks again and again until ctx ends, and recovers what was forgotten.
 func (g *Guard) Work(ctx context.Context) {
+	g.working.Store(true)
 	for ctx.Err() == nil {
 		pause := lookEvery
 		if err := g.look(ctx); err != nil && ctx.Err() == nil {
@@ -201,6 +203,14 @@ func (g *Guard) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // a hint, no more
 	defer cancel()
 	_ = db.New().ServerLeave(ctx, g.pool, g.id)
+}
+
+// Doubt is Held where this guard works, and Check elsewhere.
+func (g *Guard) Doubt(ctx context.Context) error {
+	if g.working.Load() {
+		return g.Held()
+	}
+	return g.Check(ctx)
 }
 
 // Check returns nil when somebody has vouched for the database as it is; otherwise nothing may be claimed

@@ -89,7 +89,9 @@ func (s *Store) cleanedUpTo(ctx context.Context, accountID, kind string) (int64,
 func (s *Store) place(ctx context.Context, accountID, id string) (int64, error) {
 	e, err := s.Get(ctx, accountID, id)
 	if errors.Is(err, ErrNotFound) && eventForm.MatchString(id) {
-		at, askErr := ask(ctx, func(ctx context.Context) (db.RecoveryOfCursorRow, error) { return s.queries.RecoveryOfCursor(ctx, s.pool, cursorLife) })
+		at, askErr := ask(ctx, func(ctx context.Context) (db.RecoveryOfCursorRow, error) {
+			return s.queries.RecoveryOfCursor(ctx, s.pool, cursorLife)
+		})
 		if askErr != nil || at.Recoveries > 0 {
 			return at.Position, askErr
 		}

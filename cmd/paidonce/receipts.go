@@ -24,7 +24,7 @@ func (a *app) openReceipts(ctx context.Context) error {
 	if from == nil {
 		from = a.cfg.smtp.Sender()
 	}
-	m := receipt.New(receipt.Config{Pool: a.pool, Server: a.cfg.smtp, From: from, Decimals: charges.Decimals, Log: a.log, TTL: a.cfg.EventTTL, Attempted: a.metrics.Receipt})
+	m := receipt.New(receipt.Config{Pool: a.pool, Held: a.guard.Doubt, Server: a.cfg.smtp, From: from, Decimals: charges.Decimals, Log: a.log, TTL: a.cfg.EventTTL, Attempted: a.metrics.Receipt})
 	if err := m.Begin(ctx); err != nil {
 		return fmt.Errorf("receipts: %w", err)
 	}

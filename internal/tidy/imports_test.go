@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"cmd/paidonce":          anything,
 	"db":                    {},
 	"docs/reference":        {},
-	"examples/consumer":     {}, // it knows of us what is documented
+	"examples/consumer":     {},     // it knows of us what is documented
 	"history":               {"db"}, // not charges: the books are handed to it
 	"idemkeys":              {"db"},
 	"inbox":                 {"db", "provider"},

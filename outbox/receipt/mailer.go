@@ -57,6 +57,9 @@ func (m *Mailer) step(ctx context.Context) (again bool, err error) {
 			m.cfg.Log.WarnContext(ctx, "receipts were being sent when their process ended: whether they arrived is not known, and they are not sent again", "receipts", abandoned)
 		}
 	}
+	if m.cfg.Held != nil && m.cfg.Held(ctx) != nil { // what waits here may have been mailed already
+		return false, nil
+	}
 	more, err := m.read(ctx)
 	if err != nil {
 		return false, err

@@ -5,6 +5,7 @@
 package receipt
 
 import (
+	"context"
 	"log/slog"
 	"net/mail"
 	"sync"
@@ -45,6 +46,10 @@ const (
 
 // Config is what a mailer is made of.
 type Config struct {
+	// Held returns why nothing may be mailed at this moment, or nil: not while it is in doubt whether the
+	// database is whole. May be nil.
+	Held func(context.Context) error
+
 	Pool   db.Pool
 	Server Server
 	From   *mail.Address // as [ParseSender] returns it; nil: [Server.Sender]

@@ -186,7 +186,7 @@ func (r *rebuild) loose(ctx context.Context, _ time.Time) error {
 		}
 		overtaken, err := q.KeyOvertaken(ctx, tx)
 		for _, id := range overtaken {
-			r.log.ErrorContext(ctx, "parked: its key stands for another operation by now, which the provider has", "operation_id", id)
+			r.log.WarnContext(ctx, "not sent again: its key came to stand for another operation since, which the provider has", "operation_id", id)
 		}
 		return err
 	})

@@ -134,11 +134,14 @@ func (l *simLane) setClock(now time.Time) error {
 	return l.exec(`UPDATE sim.clock SET now = $1`, now)
 }
 
+// simTables are the tables that a run writes.
+var simTables = []string{"idempotency_keys", "charges", "outbox", "operation_log", "recovered_keys"}
+
 // clear makes the lane as good as new for the next run.
 func (l *simLane) clear() error {
 	var err error
 	l.carry(func() {
-		for _, table := range []string{"idempotency_keys", "charges", "outbox", "operation_log"} {
+		for _, table := range simTables {
 			if _, err = l.pool.Exec(context.Background(), "DELETE FROM "+table); err != nil {
 				return
 			}

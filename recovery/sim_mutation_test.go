@@ -57,8 +57,9 @@ func simMutations(t *testing.T) []simMutation {
 	days := []time.Duration{95 * time.Second, 25 * time.Hour}
 	return []simMutation{
 		{seed: 3, name: "commit 2 without token, point, status and charge; events not unique", wants: "events",
-			setup: "ALTER TABLE outbox DROP CONSTRAINT outbox_once",
+			setup: "ALTER TABLE outbox DROP CONSTRAINT outbox_once, DROP CONSTRAINT outbox_pkey",
 			sql: cuts(t, simCuts{"ChargeSettle": {
+				{`ON CONFLICT \(event_id\) DO NOTHING`, ""},
 				{`AND k\.lease_token = x\.lease_token`, ""}, {`AND k\.recovery_point = x\.recovery_point`, ""},
 				{`AND k\.finished_at IS NULL`, ""}, {`AND c\.status = 'pending' AND coalesce\(c\.provider_id, ''\) = ''`, ""}}}),
 			mix: simOften(slow("ChargeSettle"))},
@@ -106,6 +107,11 @@ func simMutations(t *testing.T) []simMutation {
 				}
 				return err
 			}, mix: simOften(func(m *simMix) { m.only, m.jumps = []string{"dropped after"}, days })},
+		{seed: 1, name: "a forgotten key is claimed anew", wants: "one key, two answers|another request than its own|of an operation that was never claimed",
+			sql: cuts(t, simCuts{"ChargeClaim": {{`AND NOT EXISTS \(SELECT FROM recovered_keys r WHERE r\.account_id = x\.account_id\s+AND r\.key_hash = sha256\(convert_to\(x\.account_id \|\| ' ' \|\| x\.key, 'UTF8'\)\)\)`, ""}}}),
+			mix: simOften(func(m *simMix) { m.restore, m.fault, m.jump = 0.06, 0.1, 0.05 })},
+		{seed: 1, name: "what the database forgot is not rebuilt", wants: "not in our books|one key, two answers", forgets: true,
+			mix: simOften(func(m *simMix) { m.restore, m.fault, m.jump = 0.06, 0.1, 0.05 })},
 		{seed: 3, name: "a new derived key at each attempt", wants: "with other parameters",
 			request: func(q provider.ChargeRequest, r *simRun) provider.ChargeRequest {
 				q.IdempotencyKey += fmt.Sprint(r.step)

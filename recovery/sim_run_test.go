@@ -39,8 +39,9 @@ type simRun struct {
 	calm    bool          // no more faults
 	stops   []*simStop    // in an order that the seed decides
 	live    []*simInstance
-	born    int // instances so far
-	crons   int // passes and sweeps so far
+	born    int  // instances so far
+	crons   int  // passes and sweeps so far
+	copied  bool // there is a copy of the database
 	clients []*simClient
 	keys    []string
 
@@ -71,6 +72,7 @@ type simOp struct {
 type simMix struct {
 	crash, fault, lookupFault, lost, hold float64
 	arrive                                float64 // of late requests, when one may
+	restore                               float64 // of a copy being made of the database, or put back
 	jump                                  float64 // of passing time: how often it is long
 	jumps                                 []time.Duration
 	only                                  []string           // the faults of charges to draw from; empty: all
@@ -78,7 +80,7 @@ type simMix struct {
 	steps                                 int
 }
 
-var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, jump: 0.18, steps: 320,
+var simUsual = simMix{crash: 0.012, fault: 0.5, lookupFault: 0.15, lost: 0.02, hold: 0.04, arrive: 0.5, restore: 0.012, jump: 0.18, steps: 320,
 	jumps: []time.Duration{6 * time.Second, 35 * time.Second, 95 * time.Second, 95 * time.Second, 130 * time.Second, 10 * time.Minute, 22 * time.Hour, 25 * time.Hour},
 }
 
@@ -281,6 +283,7 @@ type simMutation struct {
 	lookup      func([]provider.Charge, error) ([]provider.Charge, error)
 	mix         simMix
 	wants       string // pattern of what is noticed
+	forgets     bool   // what a copy that is put back lacks is not rebuilt
 	books       bool   // it is to be noticed in the books, not earlier
 }
 

@@ -51,6 +51,9 @@ func (r *simRun) act() {
 	case r.dice.Float64() < r.mix.arrive:
 		r.deliver(0)
 	}
+	if r.dice.Float64() < r.mix.restore {
+		r.copyOrPutBack()
+	}
 	r.hear()
 }
 

@@ -136,11 +136,12 @@ UPDATE idempotency_keys SET first_attempt_at = coalesce(first_attempt_at, create
 WHERE status = 'in_progress' AND (first_attempt_at IS NULL OR lookup_misses > 0);
 
 -- name: KeyOvertaken :many
--- Unfinished keys that another operation has had since, as the provider's books say: nobody may drive the older one any more.
-UPDATE idempotency_keys k SET lease_token = NULL, locked_at = NULL, next_run_at = NULL, parked_at = clock_timestamp(),
-    last_error = 'the database was put back to an earlier moment; since then the key came to stand for the operation ' || r.operation_id || ', which the provider has'
+-- Unfinished keys that came to stand for another operation since, as the provider's books say: then it was proven of theirs that nothing moved. They are looked
+-- up, and never sent again: two stored failures say that sending is pointless.
+UPDATE idempotency_keys k SET lease_token = NULL, locked_at = NULL, next_run_at = CASE WHEN k.parked_at IS NULL THEN clock_timestamp() END,
+    server_errors = greatest(k.server_errors, 2), last_error = 'the database was put back to an earlier moment; since then its key came to stand for ' || r.operation_id
 FROM recovered_keys r
-WHERE k.status = 'in_progress' AND k.parked_at IS NULL AND r.account_id = k.account_id
+WHERE k.status = 'in_progress' AND r.account_id = k.account_id
     AND r.key_hash = sha256(convert_to(k.account_id || ' ' || k.key, 'UTF8')) AND r.operation_id <> k.operation_id
 RETURNING k.operation_id;
 

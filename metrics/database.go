@@ -18,6 +18,7 @@ import (
 type Sources struct {
 	Pool       *pgxpool.Pool
 	Engine     *idemkeys.Engine
+	Held       func() error // why claims are held, or nil
 	Charges    *charges.Store
 	Events     *outbox.Store
 	Relay      *outbox.Relay
@@ -36,6 +37,12 @@ func (m *Metrics) Watch(s Sources) {
 	watchLeases(counter, s.Engine)
 	watchEvents(counter, s.Events, s.Relay)
 	watchPool(counter, gauge, s.Pool)
+	gauge("paidonce_claims_held", "1 while nothing is claimed because the database may have forgotten something, else 0.", nil, func() float64 {
+		if s.Held() != nil {
+			return 1
+		}
+		return 0
+	})
 	gauge("paidonce_stale_after_seconds", "PAIDONCE_STALE_AFTER: the age at which an unfinished operation counts as stale.", nil, s.StaleAfter.Seconds)
 	m.registry.MustRegister(newDatabaseGauges(s.Pool, s.StaleAfter))
 }

@@ -99,7 +99,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	addresses := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
 	events := outbox.New(outbox.Config{Pool: pool, CheckURL: addresses.CheckURL})
 	relay := outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: addresses}), Log: log, TTL: cfg.EventTTL, Attempted: measured.Attempted})
-	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter})
+	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Held: guard.Held, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter})
 	return &app{
 		events: events, relay: relay, guard: guard, rebuilder: rebuilder,
 		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp,

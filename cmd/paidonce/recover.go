@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paidonce/history"
+)
+
+func newProviderRecoverCommand() *cobra.Command {
+	var since string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "recover [--since WHEN]",
+		Short: "Rebuild what the database has forgotten from the provider's books",
+		Long: `Reads the provider's charges, refunds and intents since WHEN (a duration such as 48h, a date, or a time in RFC 3339), and writes those of this
+installation that the database does not have, with the keys that made them, their answers and their events. What it has stays as it is, so it
+may be run at any time, beside servers, and again. Without --since it begins before the newest charge that both sides know.
+
+serve does this by itself when it meets a database whose history has forked (PAIDONCE_RECOVER=auto). If claims are held, and no
+server runs, this command also lets them go on.
+
+Exit codes: 0 done, 1 could not run to the end, 2 wrong usage.`,
+		Example: "  paidonce provider recover\n  paidonce provider recover --since 48h\n  paidonce provider recover --since 2026-01-31T12:00:00Z --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+				counts, err := a.recoverSince(ctx, since)
+				if err != nil {
+					return fmt.Errorf("provider recover: %w", err)
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), map[string]int{"charges": counts.Charges, "refunds": counts.Refunds, "captures": counts.Captures})
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "rebuilt %d charges, %d refunds, %d captures\n", counts.Charges, counts.Refunds, counts.Captures)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&since, "since", "", "from when on: 48h, 2026-01-31, or 2026-01-31T12:00:00Z")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the counts as a JSON object")
+	return c
+}
+
+// recoverSince rebuilds by hand. A recovery that is open is carried to its end afterwards.
+func (a *app) recoverSince(ctx context.Context, since string) (counts history.Counts, err error) {
+	now, err := a.engine.Now(ctx)
+	if err != nil {
+		return counts, err
+	}
+	var from time.Time
+	if since == "" {
+		from, err = a.rebuilder.Since(ctx)
+	} else if from, err = parseSince(since, now); err != nil {
+		return counts, usageError{err}
+	}
+	if err != nil {
+		return counts, err
+	}
+	a.log.Info("reading the provider's books", "since", from)
+	err = a.rebuilder.Rebuild(ctx, from, func(_ context.Context, c history.Counts) error {
+		counts.Charges, counts.Refunds, counts.Captures = counts.Charges+c.Charges, counts.Refunds+c.Refunds, counts.Captures+c.Captures
+		a.log.Info("rebuilt", "charges", counts.Charges, "refunds", counts.Refunds, "captures", counts.Captures)
+		return nil
+	})
+	if err != nil || !errors.Is(a.guard.Check(ctx), history.ErrHeld) {
+		return counts, err
+	}
+	a.log.Info("claims are held: waiting until they may go on")
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() { defer close(done); a.guard.Work(working) }()
+	for err = a.guard.Held(); err != nil && ctx.Err() == nil; {
+		err = a.guard.Wait(ctx)
+	}
+	stop()
+	<-done
+	return counts, errors.Join(err, ctx.Err())
+}

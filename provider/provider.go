@@ -250,7 +250,8 @@ type Error struct {
 	RequestID  string // the provider's, may be empty
 	Message    string
 	// ServerError is set for a failure that the provider has stored under the key and replays for ever: sending again will not help, a
-	// look-up will. That is a 500, and an answer above it only when it is marked as a replay: a 502, 503 or 504 passes.
+	// look-up will. That is a 500; a refusal that may be about an earlier call; and whatever else says nothing, such as a 502, only when
+	// it is marked as a replay: else it passes.
 	ServerError bool
 	// Alert is set when an operator has to act (401 and 403: our credentials).
 	Alert bool

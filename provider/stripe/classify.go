@@ -144,7 +144,7 @@ var kinds = map[meaning]provider.Kind{
 // failure is an error about an answer, with everything but the provider's words.
 func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
 	out := &provider.Error{
-		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r), ServerError: storedFailure(r),
+		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r), ServerError: storedFailure(r, kind),
 		RetryAfter: retryAfter(r.header.Get("Retry-After")), Message: "the answer is not one of Stripe's",
 	}
 	if r.bodyErr != nil {
@@ -153,11 +153,11 @@ func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
 	return out
 }
 
-// storedFailure tells that this answer is what the key gives from now on. Stripe keeps the 500 of a request that it began to carry out; a 502, 503 or
-// 504 comes from in front of it, unless it is said to be a replay.
-func storedFailure(r *result) bool {
+// storedFailure tells that this answer, which says nothing of the call, is what the key gives from now on. Stripe keeps the 500 of a request that it began to carry
+// out; a 502, 503 or 504 comes from in front of it, as do redirects and pages, unless it is said to be a replay.
+func storedFailure(r *result, kind provider.Kind) bool {
 	return r.status == http.StatusInternalServerError ||
-		r.status > http.StatusInternalServerError && strings.EqualFold(r.header.Get("Idempotent-Replayed"), "true")
+		kind == provider.Unknown && strings.EqualFold(r.header.Get("Idempotent-Replayed"), "true")
 }
 
 // noAnswer is an exchange that ended without an answer.

@@ -176,6 +176,7 @@ func (p *Provider) refusedIntent(res *result, id string, r *provider.Refusal) (*
 	if shown == nil || shown.ID != id || !(&intentFields{Status: word(shown.Status)}).idle() {
 		out := p.failure(res, provider.Unknown)
 		out.Code, out.Message = r.Code, r.Message
+		out.ServerError = true // stored under the key, whatever becomes of the intent
 		return nil, out
 	}
 	if last := shown.LastPaymentError; last != nil && shown.Status == sdk.PaymentIntentStatusRequiresPaymentMethod {

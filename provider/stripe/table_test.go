@@ -200,7 +200,7 @@ func TestStoredFailure(t *testing.T) {
 		stored   bool
 	}{
 		{500, "", true}, {500, "true", true}, {502, "", false}, {503, "", false}, {504, "", false}, {503, "true", true}, {502, "true", true},
-		{503, "false", false}, {429, "true", false}, {302, "true", false},
+		{503, "false", false}, {429, "true", false}, {302, "", false}, {302, "true", true}, {204, "", false}, {204, "true", true}, {409, "true", false},
 	} {
 		_, err := answering(t, c.status, map[string]string{"Idempotent-Replayed": c.replayed}, "").Charge(context.Background(), ordinary)
 		var e *provider.Error

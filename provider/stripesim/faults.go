@@ -1,6 +1,7 @@
 package stripesim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -30,6 +31,7 @@ const (
 	WirePartial = "partial" // a few bytes of an answer, then the end: Go's transport can't send the request again by itself
 	WireEOF     = "eof"     // closed without a byte: on a reused connection Go sends the request again
 	WireReset   = "reset"   // TCP reset
+	WireEarly   = "early"   // answers of 103, more than a client puts up with, and no final one
 )
 
 // Fault says what goes wrong. In JSON it may also be only the name of its type.
@@ -104,8 +106,8 @@ func (s *faultSet) add(r Rule) (int, error) {
 	if r.Fault.Wire == "" {
 		r.Fault.Wire = WirePartial
 	}
-	if !has("partial eof reset", r.Fault.Wire) {
-		return 0, fmt.Errorf("unknown wire %q: partial, eof or reset", r.Fault.Wire)
+	if !has("partial eof reset early", r.Fault.Wire) {
+		return 0, fmt.Errorf("unknown wire %q: partial, eof, reset or early", r.Fault.Wire)
 	}
 	if r.Fault.Status == 0 {
 		r.Fault.Status = http.StatusInternalServerError
@@ -257,6 +259,9 @@ func (f *Fault) decorate(h http.Header) {
 	}
 }
 
+// earlyAnswers is twice as many as Go's client reads before it gives up.
+const earlyAnswers = 10
+
 // cut ends the connection without an answer.
 func (s *Server) cut(w http.ResponseWriter, r *http.Request, wire string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -266,6 +271,8 @@ func (s *Server) cut(w http.ResponseWriter, r *http.Request, wire string) {
 	switch wire {
 	case WirePartial:
 		_, _ = conn.Write([]byte("HTTP/1.1 20"))
+	case WireEarly:
+		_, _ = conn.Write(bytes.Repeat([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"), earlyAnswers))
 	case WireReset:
 		if tcp, isTCP := conn.(*net.TCPConn); isTCP {
 			_ = tcp.SetLinger(0)

@@ -22,6 +22,7 @@ func TestFaults(t *testing.T) {
 		"drop before":         {`"drop_before"`, 0, 0, false, 200},
 		"drop after":          {`"drop_after"`, 0, 1, true, 200},
 		"drop after, reset":   {`{"type":"drop_after","wire":"reset"}`, 0, 1, true, 200},
+		"drop after, early":   {`{"type":"drop_after","wire":"early"}`, 0, 1, true, 200},
 		"drop after, eof":     {`{"type":"drop_after","wire":"eof"}`, 0, 1, true, 200},
 		"status before":       {`{"type":"status_before","status":503}`, 503, 0, false, 200},
 		"stored before":       {`{"type":"status_before","status":500,"store":true}`, 500, 0, true, 500},

@@ -52,6 +52,29 @@ func Classify(err error) Failure {
 	return Unreachable
 }
 
+// ByData reports whether an error that is [Permanent] comes from what was to be written, so that the
+// same row fails for ever and another one may not: classes 22, 23 and 44, a row that isn't there, or a
+// [Final] word of ours. What a statement and the schema disagree about is none of a row's: a column or
+// a grant that is missing during a deployment (42), a value that an older binary doesn't know to write
+// (23502). It fails for every row and passes by itself.
+func ByData(err error) bool {
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, ErrUnavailable) || Classify(err) != Permanent:
+		return false
+	case errors.As(err, &pg):
+		return pg.Code != "23502" &&
+			(strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "44"))
+	}
+	return true
+}
+
+// Violates reports whether an error is that a row would not have been unique by the constraint.
+func Violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
+}
+
 // NotConnected tells whether a statement was not sent because no connection could be made: another pool may still have some. A server that is out of
 // connections would otherwise starve a pool that has none yet for as long as others are idle.
 func NotConnected(err error) bool {

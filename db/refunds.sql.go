@@ -11,10 +11,11 @@ import (
 )
 
 const chargeByProviderID = `-- name: ChargeByProviderID :one
-SELECT status, captured FROM charges WHERE provider = 'stripe' AND provider_id = $1
+SELECT id, status, captured FROM charges WHERE provider = 'stripe' AND provider_id = $1
 `
 
 type ChargeByProviderIDRow struct {
+	ID       string
 	Status   string
 	Captured bool
 }
@@ -22,7 +23,7 @@ type ChargeByProviderIDRow struct {
 func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *string) (ChargeByProviderIDRow, error) {
 	row := db.QueryRow(ctx, chargeByProviderID, providerID)
 	var i ChargeByProviderIDRow
-	err := row.Scan(&i.Status, &i.Captured)
+	err := row.Scan(&i.ID, &i.Status, &i.Captured)
 	return i, err
 }
 
@@ -387,6 +388,17 @@ func (q *Queries) OutboxAdd(ctx context.Context, db DBTX, arg OutboxAddParams) e
 		arg.Payload,
 	)
 	return err
+}
+
+const refundByProviderID = `-- name: RefundByProviderID :one
+SELECT id FROM refunds WHERE provider = 'stripe' AND provider_id = $1
+`
+
+func (q *Queries) RefundByProviderID(ctx context.Context, db DBTX, providerID *string) (string, error) {
+	row := db.QueryRow(ctx, refundByProviderID, providerID)
+	var id string
+	err := row.Scan(&id)
+	return id, err
 }
 
 const refundChange = `-- name: RefundChange :exec

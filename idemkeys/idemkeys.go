@@ -83,7 +83,7 @@ type Operation struct {
 	FirstAttemptAt, LastAttemptAt time.Time
 	// WindowOpen: the provider still remembers the derived key, so it may be sent again.
 	WindowOpen bool
-	// ServerErrors counts the sends that the provider answered with 5xx.
+	// ServerErrors counts the sends whose answer said nothing and is replayed for ever.
 	ServerErrors int
 	// Misses counts complete look-ups that found nothing since sending stopped; SpanOver: the first of them is long enough ago.
 	Misses   int
@@ -165,7 +165,7 @@ type Unresolved struct {
 	Reference   string        // the provider's request id, if any
 	NotExecuted bool          // this attempt is known to have had no effect
 	Obstacle    Obstacle      // why it has had none, when the provider said so
-	ServerError bool          // the provider answered a send with 5xx
+	ServerError bool          // the provider answered a send with what says nothing, and stored that: a 500 mostly
 	Missed      bool          // a complete look-up found nothing, and sending is no longer possible
 	Park        bool          // a person has to decide
 	RetryAfter  time.Duration // what the provider asked for; 0 for our own schedule

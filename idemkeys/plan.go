@@ -18,7 +18,7 @@ const (
 )
 
 const (
-	// serverErrorsMax: a provider stores a 5xx and replays it for the same key for ever, so after the second sending is pointless.
+	// serverErrorsMax: an answer that says nothing, stored by the provider, is replayed for the same key for ever, so after the second sending is pointless.
 	serverErrorsMax = 2
 	// An operation that was driven this often, over this long, without an outcome needs a person. Both count: an impatient client alone, or an outage of
 	// an hour, should not bring work to people. At the reconciler's longest pause 200 attempts are about 16 hours, well inside the provider's window.

@@ -106,8 +106,9 @@ func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
 	defer cancel()
 	f := op.Fence()
-	err := db.Retry(ctx, func(ctx context.Context) error {
-		_, err := e.queries.KeyPark(ctx, e.pool, db.KeyParkParams{
+	var n int64
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		n, err = e.queries.KeyPark(ctx, e.pool, db.KeyParkParams{
 			LastError: bounded(u.Reason), Actor: op.Actor, Reference: bounded(u.Reference), AccountID: f.AccountID, Key: f.Key, OperationID: f.OperationID,
 			LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
 		})
@@ -117,6 +118,12 @@ func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, 
 		e.logOp(op).ErrorContext(ctx, "could not park the operation; its lease will go stale", "reason", u.Reason, "cause", err)
 		return Result{}, &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
 	}
+	if n == 0 { // it went stale and another driver has it, or the answer was lost: what is stored tells
+		var parked *Parked
+		if res, err := e.lost(ctx, op); !errors.As(err, &parked) {
+			return res, err
+		}
+	}
 	e.stats.parked.Add(1)
 	e.logOp(op).ErrorContext(ctx, "parked: a person has to decide", "reason", u.Reason)
 	return Result{}, &Parked{OperationID: op.ID, ResourceID: op.ResourceID}
@@ -124,11 +131,10 @@ func (e *Engine) park(ctx context.Context, op Operation, u Unresolved) (Result, 
 
 // uncommitted: the outside work is done and its result could not be written. The caller learns that the outcome is unknown. When the
 // database is away, the very same commit is tried on in the background while the lease lasts: it is fenced, so it can only be right or lost.
+// What the database refuses is not tried on: see refused.
 func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause error) (Result, error) {
-	unknown := &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: cause}
 	if !errors.Is(cause, db.ErrUnavailable) {
-		e.release(ctx, op, Unresolved{Reason: "the result could not be written: " + cause.Error()})
-		return Result{}, unknown
+		return e.refused(ctx, op, cause)
 	}
 	deadline, _ := ctx.Deadline()
 	e.running.Add(1) // the caller is counted already, so Drain is not past its Wait
@@ -148,13 +154,25 @@ func (e *Engine) uncommitted(ctx context.Context, op Operation, c Commit, cause 
 				e.logOp(op).InfoContext(ctx, "wrote a result late", "won", won)
 				return
 			} else if !errors.Is(err, db.ErrUnavailable) {
-				e.release(ctx, op, Unresolved{Reason: "the result could not be written: " + err.Error()})
+				_, _ = e.refused(ctx, op, err)
 				return
 			}
 		}
 		e.logOp(op).ErrorContext(ctx, "could not write a result; the operation will be resumed", "cause", cause)
 	}()
-	return Result{}, unknown
+	return Result{}, &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: cause}
+}
+
+// refused: the database would not write the result. Data that it refuses it refuses for ever, and money may have moved: a person has to look. Anything else
+// passes, a deployment that is half done first of all: the next driver comes to the same result, after a pause that grows.
+func (e *Engine) refused(ctx context.Context, op Operation, cause error) (Result, error) {
+	u := Unresolved{Reason: "the result could not be written: " + cause.Error()}
+	if db.ByData(cause) {
+		return e.park(ctx, op, u)
+	}
+	e.logOp(op).ErrorContext(ctx, "the database would not write a result", "cause", cause)
+	e.release(ctx, op, u)
+	return Result{}, &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: cause}
 }
 
 // errorMax bounds what is stored of a reason, in bytes.

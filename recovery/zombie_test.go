@@ -88,6 +88,7 @@ func TestEachGuardOfCommitTwoHoldsAlone(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
+		w.exec(`ALTER TABLE outbox DROP CONSTRAINT outbox_once`) // else the second event is refused, and its owner looks at what is stored
 		stopped, _ := zombie(t, w, settleGuards...)
 		if stopped.err == nil && stopped.res.Replayed {
 			t.Error("without any guard the overtaken owner still lost: this test cannot fail")

@@ -96,4 +96,7 @@ UPDATE refunds SET status = @status, failure_reason = sqlc.narg(failure_reason) 
 UPDATE charges SET amount_refunded = @amount_refunded WHERE id = @id;
 
 -- name: ChargeByProviderID :one
-SELECT status, captured FROM charges WHERE provider = 'stripe' AND provider_id = @provider_id;
+SELECT id, status, captured FROM charges WHERE provider = 'stripe' AND provider_id = @provider_id;
+
+-- name: RefundByProviderID :one
+SELECT id FROM refunds WHERE provider = 'stripe' AND provider_id = @provider_id;

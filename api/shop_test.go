@@ -104,7 +104,7 @@ func (s *shop) serveWith(t *testing.T, change func(*api.Config), secrets ...stri
 	engine := idemkeys.NewEngine(pool, idemkeys.Config{
 		StaleAfter: 90 * time.Second, ProviderTimeout: s.timeout, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute, KeyTTL: 24 * time.Hour,
 	}, log, map[string]idemkeys.Kind{
-		charges.KindCreate: charges.Creation(psp, store, cfg), charges.KindCapture: charges.Capturing(psp, store), charges.KindRefund: charges.Refunding(psp, store, cfg),
+		charges.KindCreate: charges.Creation(psp, store, cfg), charges.KindCapture: charges.Capturing(psp, store, cfg), charges.KindRefund: charges.Refunding(psp, store, cfg),
 	})
 	learner := charges.NewLearner(store, engine, psp, cfg)
 	i := &instance{pool: pool, inbox: inbox.New(inbox.Config{Pool: pool, Secrets: secrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {

@@ -56,6 +56,9 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
+	if err := i.store.stillPending(ctx, op); err != nil {
+		return idemkeys.Commit{}, err
+	}
 	if plan := op.Plan(); plan != idemkeys.Send {
 		found, err := i.findIntent(ctx, f, op)
 		switch {
@@ -82,9 +85,10 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 // findIntent looks for the operation's intent. nil, nil: a complete look-up found nothing.
 func (i intending) findIntent(ctx context.Context, f intentFrozen, op idemkeys.Operation) (*provider.Intent, error) {
 	hits, err := i.provider.FindIntent(ctx, provider.Lookup{Tags: f.Request.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	err = lookedUp(op, err)
 	switch {
 	case err != nil:
-		return nil, unresolved(err).lookUp()
+		return nil, err
 	case len(hits) == 0:
 		return nil, nil
 	case len(hits) > 1:
@@ -112,34 +116,51 @@ func matchesIntent(got provider.Intent, r provider.ChargeRequest) error {
 	return nil
 }
 
-// confirm charges. An intent can be confirmed once, so the intent itself tells whether it was: no key window matters.
+// confirm charges. An intent can be confirmed once, so the intent itself tells whether it was: no key window matters. But what the provider has stored under the
+// key, and says again and again, sending does not get past: then the intent is only looked at, until it is proven that nothing moved.
 func (i intending) confirm(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
 	f, err := thawIntent(op)
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
+	if err := i.store.stillPending(ctx, op); err != nil {
+		return idemkeys.Commit{}, err
+	}
 	if op.Reached {
-		in, err := i.look(ctx, f)
-		if err != nil {
-			return idemkeys.Commit{}, err
+		if c, over, err := i.confirmed(ctx, op, f); over || err != nil {
+			return c, err
 		}
-		if in.Status != provider.IntentRequiresConfirmation {
-			c, err := i.ended(ctx, op, f, *in)
-			return noted(c, "found by its intent"), err
-		}
+	}
+	op.WindowOpen = true
+	if op.Plan() == idemkeys.LookUpOnly {
+		return absent(op, i.cfg, func() idemkeys.Commit { return i.through(f.IntentID).neverMade(op, f.Request) })
 	}
 	outcome, err := i.provider.ConfirmIntent(ctx, provider.ConfirmRequest{IdempotencyKey: f.ConfirmKey, Tags: f.Request.Tags, IntentID: f.IntentID})
 	switch {
 	case err != nil:
 		return idemkeys.Commit{}, unresolved(err)
 	case outcome.Refusal != nil && !outcome.Refusal.Decline && op.Reached:
-		// It may be about an earlier confirmation of ours: the intent tells, at the next attempt.
-		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "the provider would not confirm: " + outcome.Refusal.Message}
+		// It may be about an earlier confirmation of ours: the intent tells. If that still waits for one, this refusal is the answer: two confirmations under
+		// one key are never under way at the same time.
+		if c, over, err := i.confirmed(ctx, op, f); over || err != nil {
+			return c, err
+		}
+		return noted(i.through(f.IntentID).refused(op, f.Request, *outcome.Refusal), "sent"), nil
 	case outcome.Refusal != nil:
 		return noted(i.through(f.IntentID).refused(op, f.Request, *outcome.Refusal), "sent"), nil
 	}
 	c, err := i.ended(ctx, op, f, *outcome.Intent)
 	return noted(c, "sent"), err
+}
+
+// confirmed looks at an intent that may have been confirmed. over: it was, and this is how it ended.
+func (i intending) confirmed(ctx context.Context, op idemkeys.Operation, f intentFrozen) (c idemkeys.Commit, over bool, err error) {
+	in, err := i.look(ctx, f)
+	if err != nil || in.Status == provider.IntentRequiresConfirmation {
+		return c, false, err
+	}
+	c, err = i.ended(ctx, op, f, *in)
+	return noted(c, "found by its intent"), err == nil, err
 }
 
 // look reads the operation's intent.
@@ -171,7 +192,10 @@ func (i intending) ended(ctx context.Context, op idemkeys.Operation, f intentFro
 	case provider.IntentRequiresPaymentMethod, provider.IntentCanceled:
 		return i.through(in.ID).refused(op, f.Request, whyNot(in)), nil
 	}
-	return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: fmt.Sprintf("the intent %s is %s after its confirmation", in.ID, in.Status)}
+	return idemkeys.Commit{}, &idemkeys.Unresolved{
+		Reason:      fmt.Sprintf("the intent %s is %s after its confirmation", in.ID, in.Status),
+		ServerError: in.Status == provider.IntentRequiresConfirmation, // what the key answers from now on
+	}
 }
 
 // chargeOf is the charge that an intent came to.

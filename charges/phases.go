@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -49,6 +48,9 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 	if err := json.Unmarshal(op.Params, &r); err != nil {
 		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
 	}
+	if err := c.store.stillPending(ctx, op); err != nil {
+		return idemkeys.Commit{}, err
+	}
 	plan := op.Plan()
 	if plan != idemkeys.Send {
 		found, err := c.lookUp(ctx, op, r)
@@ -73,16 +75,6 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 	return noted(c.settled(op, r, *outcome.Charge), "sent"), nil
 }
 
-// absent is what a complete look-up that found nothing comes to when nothing may be sent any more: enough of them, over enough time, prove that the
-// object was never made; before that nothing is concluded.
-func absent(op idemkeys.Operation, cfg Config, never func() idemkeys.Commit) (idemkeys.Commit, error) {
-	looks := op.Misses + 1
-	if looks >= cfg.LookupMisses && op.SpanOver {
-		return noted(never(), fmt.Sprintf("absent in %d complete look-ups", looks)), nil
-	}
-	return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", looks)}
-}
-
 func noted(c idemkeys.Commit, note string) idemkeys.Commit {
 	c.Note = note
 	return c
@@ -91,8 +83,8 @@ func noted(c idemkeys.Commit, note string) idemkeys.Commit {
 // lookUp asks the provider for the operation's charge. nil, nil: a complete look-up found nothing. Anything doubtful is for a person.
 func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest) (*provider.Charge, error) {
 	hits, err := c.provider.FindCharge(ctx, provider.Lookup{Tags: r.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
-	if err != nil && !notOffered(op, err) {
-		return nil, unresolved(err).lookUp()
+	if err = lookedUp(op, err); err != nil {
+		return nil, err
 	}
 	switch len(hits) {
 	case 0:
@@ -107,16 +99,6 @@ func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.
 	return &hits[0], nil
 }
 
-// notOffered tells that the provider has no such list at all (a gateway or a double that knows only charges), and that its word on the derived key is
-// good enough: within its window, sending the same again under the same key makes nothing twice. Stripe has the list.
-func notOffered(op idemkeys.Operation, err error) bool {
-	var p *provider.Error
-	if op.Plan() != idemkeys.LookUpThenSend || !errors.As(err, &p) {
-		return false
-	}
-	return p.HTTPStatus == http.StatusNotFound || p.HTTPStatus == http.StatusMethodNotAllowed || p.HTTPStatus == http.StatusNotImplemented
-}
-
 // matches tells in what a provider's charge differs from what was asked for.
 func matches(got provider.Charge, r provider.ChargeRequest) error {
 	if got.Amount != r.Amount || got.Currency != r.Currency || got.Livemode != r.Livemode || got.Tags != r.Tags {
@@ -125,37 +107,6 @@ func matches(got provider.Charge, r provider.ChargeRequest) error {
 			r.Amount, r.Currency, r.Livemode, r.Tags.Operation, r.Tags.Installation)
 	}
 	return nil
-}
-
-// doubt is what a provider's error leaves us with.
-type doubt struct{ *idemkeys.Unresolved }
-
-func (d doubt) Unwrap() error { return d.Unresolved }
-
-// lookUp: an error of a look-up says nothing of the charge. It neither counts as a server error of a send nor shows that nothing was executed.
-func (d doubt) lookUp() error {
-	d.NotExecuted, d.ServerError = false, false
-	d.Reason = "look-up: " + d.Reason
-	return d
-}
-
-func unresolved(err error) doubt {
-	u := &idemkeys.Unresolved{Reason: err.Error()}
-	var p *provider.Error
-	if errors.As(err, &p) {
-		u.NotExecuted = p.Kind == provider.NotExecuted
-		u.ServerError = p.ServerError
-		u.Park = p.Kind == provider.Conflict
-		u.RetryAfter = p.RetryAfter
-		u.Reference = p.RequestID
-		switch {
-		case p.Alert:
-			u.Obstacle = idemkeys.ObstacleCredentials
-		case p.HTTPStatus == http.StatusTooManyRequests:
-			u.Obstacle = idemkeys.ObstacleRateLimit
-		}
-	}
-	return doubt{u}
 }
 
 // derivedKey is ours to the provider. It is made of the random operation id, never of the client's key: two accounts may choose the

@@ -42,6 +42,9 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
+	if err := p.store.stillReserved(ctx, op, f); err != nil {
+		return idemkeys.Commit{}, err
+	}
 	plan := op.Plan()
 	if plan != idemkeys.Send {
 		found, err := p.lookUp(ctx, op, f)
@@ -67,9 +70,10 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 
 func (p refunding) lookUp(ctx context.Context, op idemkeys.Operation, f refundFrozen) (*provider.Refund, error) {
 	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	err = lookedUp(op, err)
 	switch {
-	case err != nil && !notOffered(op, err):
-		return nil, unresolved(err).lookUp()
+	case err != nil:
+		return nil, err
 	case len(hits) == 0:
 		return nil, nil
 	case len(hits) > 1:
@@ -157,7 +161,7 @@ func moneyMoves(status string) bool {
 // Execute implements [idemkeys.Write].
 func (w refundSettlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Commit) (bool, error) {
 	s, r := w.store, w.refund
-	return s.finish(ctx, f, c, db.OrEmpty(r.Provider.ID), func(ctx context.Context, tx db.DBTX) error {
+	won, err := s.finish(ctx, f, c, db.OrEmpty(r.Provider.ID), func(ctx context.Context, tx db.DBTX) error {
 		n, err := s.queries.RefundSettle(ctx, tx, db.RefundSettleParams{
 			Status: r.Status, ProviderID: r.Provider.ID, FailureReason: r.FailureReason, ID: r.ID, OperationID: f.OperationID,
 		})
@@ -187,6 +191,25 @@ func (w refundSettlement) Execute(ctx context.Context, f idemkeys.Fence, c idemk
 		}
 		return s.tell(ctx, tx, w.op, "charge.refunded", r.Charge, charge, w.livemode)
 	})
+	if db.Violates(err, "refunds_provider_id") {
+		err = s.refundGivenTwice(ctx, r, err)
+	}
+	return won, err
+}
+
+// refundGivenTwice does for refunds what givenTwice does for charges.
+func (s *Store) refundGivenTwice(ctx context.Context, r Refund, cause error) error {
+	err := db.Retry(ctx, func(ctx context.Context) error {
+		other, err := s.queries.RefundByProviderID(ctx, s.pool, r.Provider.ID)
+		if err == nil {
+			cause = db.Final(fmt.Errorf("the provider's refund %s is that of %s, and was given for %s as well", *r.Provider.ID, other, r.ID))
+		}
+		return err
+	})
+	if errors.Is(err, db.ErrUnavailable) {
+		return err
+	}
+	return cause
 }
 
 // resolve checks a person's word on a refund at the provider.

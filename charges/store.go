@@ -3,6 +3,8 @@ package charges
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"paidonce/db"
@@ -188,7 +190,25 @@ func (w settlement) Execute(ctx context.Context, f idemkeys.Fence, c idemkeys.Co
 		row.log = *c.Log
 	}
 	_, won, err := w.store.settles.Do(ctx, row)
+	if db.Violates(err, "charges_provider_id") {
+		err = w.store.givenTwice(ctx, w.charge, err)
+	}
 	return won, err
+}
+
+// givenTwice says whose the provider's id of a charge is already: that is what a person has to know.
+func (s *Store) givenTwice(ctx context.Context, charge Charge, cause error) error {
+	err := db.Retry(ctx, func(ctx context.Context) error {
+		other, err := s.queries.ChargeByProviderID(ctx, s.pool, charge.Provider.ID)
+		if err == nil {
+			cause = db.Final(fmt.Errorf("the provider's charge %s is that of %s, and was given for %s as well", *charge.Provider.ID, other.ID, charge.ID))
+		}
+		return err
+	})
+	if errors.Is(err, db.ErrUnavailable) {
+		return err // the commit is tried again, and this with it
+	}
+	return cause
 }
 
 // jsonOf is empty for nil.

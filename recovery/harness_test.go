@@ -85,7 +85,7 @@ func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{
 		charges.KindCreate:  charges.Creation(psp, store, cfg),
 		charges.KindIntent:  charges.Intending(psp, store, cfg),
-		charges.KindCapture: charges.Capturing(psp, store),
+		charges.KindCapture: charges.Capturing(psp, store, cfg),
 		charges.KindRefund:  charges.Refunding(psp, store, cfg),
 	})
 	return instance{engine: e, store: store, create: charges.NewService(store, e, cfg)}

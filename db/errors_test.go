@@ -3,6 +3,7 @@ package db_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -31,6 +32,34 @@ func TestClassify(t *testing.T) {
 		context.DeadlineExceeded:       db.Unreachable,
 	} {
 		if got := db.Classify(err); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
+	}
+}
+
+// Only what one row's data cause, and will cause again, is a person's to look at.
+func TestByData(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		&pgconn.PgError{Code: "23505"}:                    true,
+		&pgconn.PgError{Code: "23514"}:                    true,
+		&pgconn.PgError{Code: "22021"}:                    true,
+		&pgconn.PgError{Code: "44000"}:                    true,
+		&pgconn.PgError{Code: "23502"}:                    false, // a column that an older binary does not know
+		&pgconn.PgError{Code: "42703"}:                    false,
+		&pgconn.PgError{Code: "42501"}:                    false, // a grant is missing
+		&pgconn.PgError{Code: "0A000"}:                    false,
+		&pgconn.PgError{Code: "P0001"}:                    false,
+		&pgconn.PgError{Code: "XX000"}:                    false,
+		&pgconn.PgError{Code: "40001"}:                    false,
+		&pgconn.PgError{Code: "57P01"}:                    false,
+		errors.Join(db.ErrUnavailable, pgx.ErrNoRows):     false,
+		db.Final(db.ErrCommitUnknown):                     false,
+		db.Final(errors.New("settled already")):           true,
+		fmt.Errorf("the charge's row: %w", pgx.ErrNoRows): true,
+		io.ErrUnexpectedEOF:                               false,
+	} {
+		if got := db.ByData(err); got != want {
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}

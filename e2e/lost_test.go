@@ -158,6 +158,47 @@ func TestStored500WithoutACharge(t *testing.T) {
 	}
 }
 
+// The same for a capture: other keys wait for no more than the proof, and the money is taken once, whichever of them comes first.
+func TestStored500WithoutACapture(t *testing.T) {
+	t.Parallel()
+	for _, flow := range []string{"charges", "payment_intents"} {
+		t.Run(flow, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "PAIDONCE_LOOKUP_MISSES=2", "PAIDONCE_LOOKUP_SPAN=500ms", "STRIPE_FLOW="+flow)
+			c := w.client(w.serve())
+			held := c.Charge("held", `{"amount":500,"currency":"usd","source":"tok_visa","capture":false}`)
+			path := "/v1/charges/" + held.ID() + "/capture"
+			w.sim.control(http.MethodPost, "faults", map[string]any{
+				"match": map[string]any{"method": "POST"}, "count": 1, "fault": fault{"type": "status_before", "status": 500, "store": true},
+			}, nil)
+			if a := c.Post(path, "k", ""); a.Code != http.StatusServiceUnavailable || !mayRetry(t, a) {
+				t.Errorf("%d %s", a.Code, a.Body)
+			}
+			if a := c.Post(path, "another", ""); a.Code != http.StatusConflict || a.Error().Code != "capture_pending" {
+				t.Errorf("another key: %d %s", a.Code, a.Body)
+			}
+			var last apitest.Answer
+			eventually(t, "the capture is proven not to have been made", func() bool {
+				w.must("reconcile")
+				last = c.Get("/v1/idempotency_keys/k")
+				return strings.Contains(string(last.Body), `"failed"`)
+			})
+			if a := c.Post(path, "another", ""); a.Code != http.StatusOK {
+				t.Errorf("another key, now that the charge is free: %d %s", a.Code, a.Body)
+			}
+			if a := c.Post(path, "k", ""); a.Code != http.StatusBadRequest || a.Error().Code != "charge_already_captured" {
+				t.Errorf("the first key: %d %s", a.Code, a.Body)
+			}
+			if a := c.Post("/v1/refunds", "back", `{"charge":"`+held.ID()+`"}`); a.Code != http.StatusCreated {
+				t.Errorf("giving it back: %d %s", a.Code, a.Body)
+			}
+			if n := w.sim.stats().CapturesExecuted; n != 1 {
+				t.Errorf("%d captures", n)
+			}
+		})
+	}
+}
+
 // PB-055: a provider that replays a 429 for ever is not asked in a tight loop, however often the client comes, and other keys work.
 func TestStored429IsNoHotLoop(t *testing.T) {
 	t.Parallel()

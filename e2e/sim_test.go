@@ -76,11 +76,12 @@ func (s *sim) slow(ms int) {
 }
 
 type simStats struct {
-	ChargeRequests  int `json:"charge_requests"`
-	ChargesExecuted int `json:"charges_executed"`
-	DistinctKeys    int `json:"distinct_keys"`
-	Charges         int `json:"charges"`
-	Mismatched      int `json:"mismatched"`
+	ChargeRequests   int `json:"charge_requests"`
+	ChargesExecuted  int `json:"charges_executed"`
+	DistinctKeys     int `json:"distinct_keys"`
+	CapturesExecuted int `json:"captures_executed"`
+	Charges          int `json:"charges"`
+	Mismatched       int `json:"mismatched"`
 }
 
 func (s *sim) stats() (n simStats) {

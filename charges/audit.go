@@ -31,8 +31,9 @@ const (
 
 // AuditCounts is how far an audit has come.
 type AuditCounts struct {
-	There       int `json:"provider_charges"` // charges of this installation at the provider
-	Here        int `json:"charges"`          // ours that a provider has
+	There       int `json:"provider_charges"`          // charges of this installation at the provider
+	Here        int `json:"charges"`                   // ours that a provider has
+	Elsewhere   int `json:"charges_of_other_accounts"` // ours, and of another account of the provider: left out
 	Differences int `json:"differences"`
 }
 
@@ -196,6 +197,10 @@ func (a *auditor) ours(ctx context.Context, before time.Time) error {
 		}
 		for _, row := range rows {
 			a.cursorAt, a.cursorID = row.CreatedAt, row.ID
+			if !a.store.own.mine(row.ProviderAccount) {
+				a.counts.Elsewhere++
+				continue
+			}
 			a.counts.Here++
 			_, now := a.seen[row.ProviderID]
 			_, earlier := a.before[row.ProviderID]

@@ -29,12 +29,13 @@ func (p CaptureParams) Validate() error {
 // captureFrozen is what is frozen of a capture.
 type captureFrozen struct {
 	Request provider.CaptureRequest `json:"request"`
-	Charge  string                  `json:"charge"` // ours
+	Charge  string                  `json:"charge"`            // ours
+	Account int16                   `json:"account,omitempty"` // the charge's, at the provider
 }
 
 // Capture takes the money of an authorised charge, wholly or in part, once. Errors: those of [idemkeys.Engine.Do].
 func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CaptureParams) (idemkeys.Result, error) {
-	return s.engine.Do(ctx, r, func(ctx context.Context, r idemkeys.Request, operationID, leaseToken string) (idemkeys.Operation, bool, error) {
+	return s.do(ctx, r, func(ctx context.Context, r idemkeys.Request, operationID, leaseToken string) (idemkeys.Operation, bool, error) {
 		op := newOperation(r, operationID, leaseToken, KindCapture, p.Charge)
 		return s.store.claimOn(ctx, r, op, p.Charge, func(ctx context.Context, tx db.DBTX, charge db.Charge) (any, error) {
 			amount, err := capturable(charge, p.Amount)
@@ -46,7 +47,7 @@ func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CapturePara
 				err = refuse(http.StatusConflict, "capture_pending", "charge", "The charge is being captured.")
 				err = about(charge, err)
 			}
-			return captureFrozen{Charge: charge.ID, Request: provider.CaptureRequest{
+			return captureFrozen{Charge: charge.ID, Account: numberOf(charge), Request: provider.CaptureRequest{
 				IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "capture"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},
 				ChargeID: db.OrEmpty(charge.ProviderID), IntentID: db.OrEmpty(charge.IntentID), Amount: amount,
 			}}, err

@@ -22,7 +22,7 @@ import (
 // The charge itself tells whether it was captured. It is captured once at the provider too, so that nothing is taken twice whoever asks.
 func Capturing(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
 	c := capturing{provider: p, store: s, cfg: cfg}
-	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.capture}, Resolve: c.resolve}
+	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.capture}, Resolve: c.resolve})
 }
 
 type capturing struct {
@@ -198,7 +198,7 @@ func (p capturing) resolve(ctx context.Context, op idemkeys.Operation, word idem
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
-	got, err := p.provider.GetCharge(ctx, f.Request.ChargeID)
+	got, err := p.chargeFor(ctx, f, word)
 	switch {
 	case err != nil:
 		return idemkeys.Commit{}, fmt.Errorf("the provider could not be asked: %w", err)

@@ -43,7 +43,12 @@ type Service struct {
 // Create makes a charge once for the request's key, or answers what that key already stands for.
 // Errors: those of [idemkeys.Engine.Do].
 func (s *Service) Create(ctx context.Context, r idemkeys.Request, p Params) (idemkeys.Result, error) {
-	return s.engine.Do(ctx, r, s.claim(p))
+	return s.do(ctx, r, s.claim(p))
+}
+
+func (s *Service) do(ctx context.Context, r idemkeys.Request, claim idemkeys.Claim) (idemkeys.Result, error) {
+	res, err := s.engine.Do(ctx, r, claim)
+	return s.store.unlessReplaced(ctx, res, err)
 }
 
 // Get returns a charge as it is now. Errors: [ErrNotFound], or the database's.

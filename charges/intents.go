@@ -38,7 +38,7 @@ func freezeIntent(r provider.ChargeRequest, installation string) intentFrozen {
 //	finished         the charge is settled, or waits for its payer; its event and the answer are stored
 func Intending(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
 	i := intending{creation{provider: p, store: s, cfg: cfg}}
-	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: i.create, IntentCreated: i.confirm}, Resolve: i.resolve}
+	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: i.create, IntentCreated: i.confirm}, Resolve: i.resolve})
 }
 
 type intending struct{ creation }
@@ -240,6 +240,9 @@ func (i intending) resolve(ctx context.Context, op idemkeys.Operation, word idem
 	f, err := thawIntent(op)
 	if err != nil {
 		return idemkeys.Commit{}, err
+	}
+	if word.Evidence != nil {
+		return i.byEvidence(op, f, word)
 	}
 	if f.IntentID == "" { // no money can have moved: there was no id to confirm
 		if word.Succeeded {

@@ -77,6 +77,11 @@ func (n News) fresh(row db.Charge) error {
 }
 
 func (l *Learner) learn(ctx context.Context, n News, mark Mark) error {
+	if elsewhere, err := l.elsewhere(ctx, n); err != nil {
+		return err
+	} else if elsewhere != nil {
+		return l.believe(ctx, n, *elsewhere, mark)
+	}
 	if n.Livemode != l.cfg.Livemode {
 		return l.note(ctx, mark, "of the other mode: left alone")
 	}

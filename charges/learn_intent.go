@@ -78,6 +78,9 @@ func (l *Learner) Await(ctx context.Context, most int) (int, error) {
 		return 0, err
 	}
 	for _, row := range rows {
+		if !l.store.own.mine(row.ProviderAccount) { // the provider that we may ask does not know it
+			continue
+		}
 		in, err := l.provider.GetIntent(ctx, row.IntentID)
 		if err != nil || in == nil || in.Tags.Operation != row.OperationID {
 			continue

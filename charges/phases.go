@@ -32,7 +32,7 @@ type Config struct {
 //	finished   the charge is settled, its event and the answer are stored → replay
 func Creation(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
 	c := creation{provider: p, store: s, cfg: cfg}
-	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.charge}, Resolve: c.resolve}
+	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.charge}, Resolve: c.resolve})
 }
 
 type creation struct {

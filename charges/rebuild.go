@@ -59,6 +59,9 @@ var errEnough = errors.New("enough was seen")
 // Forgot looks at the newest charges and refunds of the provider, and says what of them is not here.
 // A provider that has no such lists, or does not let us read them, proves nothing.
 func (b *Rebuilder) Forgot(ctx context.Context) (string, error) {
+	if err := b.store.Held(); err != nil { // whose books would these be?
+		return "", err
+	}
 	what, err := b.newest(ctx, "charge", func(see func(provider.Tags, *provider.Terms) error) error {
 		return b.provider.ListCharges(ctx, time.Unix(1, 0), time.Time{}, func(c provider.Charge) error { return see(c.Tags, c.Terms) })
 	})
@@ -128,9 +131,12 @@ func (b *Rebuilder) unknown(ctx context.Context, operations []string) (ids []str
 // Since returns from when on the provider's books have to be read: from before the newest charge that is
 // known on both sides, in the provider's time, so that no clock of ours has a say.
 func (b *Rebuilder) Since(ctx context.Context) (time.Time, error) {
+	if err := b.store.Held(); err != nil {
+		return time.Time{}, err
+	}
 	var rows []db.NewestAtProviderRow
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		rows, err = b.store.queries.NewestAtProvider(ctx, b.store.pool, newestTried)
+		rows, err = b.store.queries.NewestAtProvider(ctx, b.store.pool, db.NewestAtProviderParams{ProviderAccount: b.store.own.account(), Most: newestTried})
 		return err
 	})
 	if err != nil {
@@ -158,6 +164,9 @@ func (b *Rebuilder) Since(ctx context.Context) (time.Time, error) {
 // Rebuild walks the books from since on. Whatever it writes is written once, by the operation's id, so it
 // may be interrupted anywhere and run again.
 func (b *Rebuilder) Rebuild(ctx context.Context, since time.Time, told func(context.Context, history.Counts) error) error {
+	if err := b.store.Held(); err != nil {
+		return err
+	}
 	r := rebuild{Rebuilder: b, told: told, changed: map[string]struct{}{}}
 	for _, step := range []func(context.Context, time.Time) error{r.allCharges, r.allIntents, r.allCaptures, r.allRefunds, r.allChanged, r.loose} {
 		if err := step(ctx, since); err != nil {

@@ -141,6 +141,7 @@ func (r *rebuild) restore(ctx context.Context, tx db.DBTX, op idemkeys.Operation
 		Suffix: w.charge.StatementDescriptorSuffix, Disputed: disputed, Livemode: w.charge.Livemode, FailureCode: w.charge.FailureCode,
 		FailureMessage: w.charge.FailureMessage, Outcome: bytesOrNil(outcome), ProviderID: w.charge.Provider.ID, CreatedAt: op.CreatedAt,
 		IntentID: db.OrNil(w.charge.intentID), NextAction: bytesOrNil(next),
+		ProviderAccount: r.store.own.account(),
 	})
 	if err != nil || written == 0 {
 		return false, err
@@ -217,7 +218,7 @@ const (
 // takes no metadata with a capture, so nothing else tells.
 func (r *rebuild) allCaptures(ctx context.Context, _ time.Time) error {
 	var after db.ChargesUncapturedParams
-	after.Life, after.Most = holdLife, rebuildPage
+	after.Life, after.Most, after.ProviderAccount = holdLife, rebuildPage, r.store.own.account()
 	for {
 		var rows []db.ChargesUncapturedRow
 		err := db.Retry(ctx, func(ctx context.Context) (err error) {

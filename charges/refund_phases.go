@@ -21,7 +21,7 @@ const KindRefund = "refund.create"
 //	finished   the refund is settled: the amount is refunded, or given back after a definite refusal
 func Refunding(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
 	r := refunding{provider: p, store: s, cfg: cfg}
-	return idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: r.refund}, Resolve: r.resolve}
+	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: r.refund}, Resolve: r.resolve})
 }
 
 type refunding struct {
@@ -218,7 +218,7 @@ func (p refunding) resolve(ctx context.Context, op idemkeys.Operation, word idem
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
-	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID})
+	hits, err := p.refundsFor(ctx, f, word)
 	if err != nil {
 		return idemkeys.Commit{}, fmt.Errorf("the provider could not be asked: %w", err)
 	}

@@ -61,7 +61,7 @@ func (p RefundParams) Validate() error {
 
 // Refund gives money of a charge back, once for the request's key. Errors: those of [idemkeys.Engine.Do].
 func (s *Service) Refund(ctx context.Context, r idemkeys.Request, p RefundParams) (idemkeys.Result, error) {
-	return s.engine.Do(ctx, r, func(ctx context.Context, r idemkeys.Request, operationID, leaseToken string) (idemkeys.Operation, bool, error) {
+	return s.do(ctx, r, func(ctx context.Context, r idemkeys.Request, operationID, leaseToken string) (idemkeys.Operation, bool, error) {
 		op := newOperation(r, operationID, leaseToken, KindRefund, db.NewID("re"))
 		return s.store.claimOn(ctx, r, op, p.Charge, func(ctx context.Context, tx db.DBTX, charge db.Charge) (any, error) {
 			amount, err := refundable(charge, p.Amount)
@@ -119,7 +119,8 @@ func refundable(c db.Charge, asked int64) (int64, error) {
 // refundFrozen is what is frozen of a refund.
 type refundFrozen struct {
 	Request  provider.RefundRequest `json:"request"`
-	Charge   string                 `json:"charge"` // ours
+	Charge   string                 `json:"charge"`            // ours
+	Account  int16                  `json:"account,omitempty"` // the charge's, at the provider
 	Currency string                 `json:"currency"`
 	Livemode bool                   `json:"livemode"`
 	Created  int64                  `json:"created"`
@@ -150,7 +151,7 @@ func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, r idemkeys.Requ
 			ChargeID: db.OrEmpty(charge.ProviderID), Amount: amount, Reason: p.Reason, Metadata: p.Metadata,
 			Claim: dated(frozenNote(r, KindRefund, op.ResourceID, true), created),
 		},
-		Charge: charge.ID, Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
+		Charge: charge.ID, Account: numberOf(charge), Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
 	}, nil
 }
 

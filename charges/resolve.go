@@ -18,7 +18,7 @@ func (c creation) resolve(ctx context.Context, op idemkeys.Operation, word idemk
 		return idemkeys.Commit{}, fmt.Errorf("frozen parameters cannot be read: %w", err)
 	}
 	if word.Succeeded {
-		return c.resolveSucceeded(ctx, op, r, word.ProviderID)
+		return c.resolveSucceeded(ctx, op, r, word)
 	}
 	hits, err := c.provider.FindCharge(ctx, provider.Lookup{Tags: r.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
 	if err != nil {
@@ -35,11 +35,12 @@ func (c creation) resolve(ctx context.Context, op idemkeys.Operation, word idemk
 	return c.neverMade(op, r), nil
 }
 
-func (c creation) resolveSucceeded(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest, id string) (idemkeys.Commit, error) {
+func (c creation) resolveSucceeded(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest, word idemkeys.Resolution) (idemkeys.Commit, error) {
+	id := word.ProviderID
 	if id == "" {
 		return idemkeys.Commit{}, errors.New("the provider's id of the charge is needed")
 	}
-	got, err := c.provider.GetCharge(ctx, id)
+	got, err := c.chargeFor(ctx, id, word)
 	switch {
 	case err != nil:
 		return idemkeys.Commit{}, fmt.Errorf("the provider could not be asked: %w", err)

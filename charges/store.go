@@ -18,6 +18,7 @@ type Store struct {
 	hot     db.DBTX // what the committers commit on
 	queries *db.Queries
 	keyTTL  time.Duration
+	own     own
 	claims  db.Committer[claimRow, time.Time]
 	settles db.Committer[settleRow, struct{}]
 	recent  recentClaims
@@ -71,6 +72,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 			kind = KindIntent
 		}
 		request := provider.ChargeRequest{
+			Account:        s.store.own.account(),
 			IdempotencyKey: derivedKey(s.cfg.Installation, operationID, "charge"),
 			Tags:           provider.Tags{Operation: operationID, Installation: s.cfg.Installation},
 			Livemode:       s.cfg.Livemode,
@@ -111,7 +113,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 
 // writeClaims is commit 1 for everybody who claims at this moment.
 func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]time.Time, error) {
-	var p db.ChargeClaimParams
+	p := db.ChargeClaimParams{ProviderAccount: s.own.account()}
 	for _, r := range rows {
 		p.ApiKeyIds = append(p.ApiKeyIds, r.apiKeyID)
 		p.AccountIds = append(p.AccountIds, r.op.AccountID)

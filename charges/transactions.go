@@ -31,6 +31,12 @@ func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Ope
 		if err != nil {
 			return err
 		}
+		if err := s.stillCurrent(ctx, tx); err != nil {
+			return err
+		}
+		if err := s.atOurAccount(row); err != nil {
+			return s.unlessTaken(ctx, tx, r, err)
+		}
 		frozen, err := begin(ctx, tx, row)
 		if err != nil {
 			return s.unlessTaken(ctx, tx, r, err)

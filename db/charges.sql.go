@@ -14,12 +14,12 @@ const chargeClaim = `-- name: ChargeClaim :many
 
 WITH x AS (
     SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt FROM ROWS FROM (
-        unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
-        unnest($5::text[]), unnest($6::smallint[]), unnest($7::bytea[]), unnest($8::text[]),
-        unnest($9::bytea[]), unnest($10::text[]), unnest($11::text[]), unnest($12::text[]),
-        unnest($13::bigint[]), unnest($14::text[]), unnest($15::boolean[]), unnest($16::text[]),
-        unnest($17::text[]), unnest($18::text[]), unnest($19::text[]),
-        unnest($20::text[]), unnest($21::boolean[]), unnest($22::boolean[])
+        unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
+        unnest($6::text[]), unnest($7::smallint[]), unnest($8::bytea[]), unnest($9::text[]),
+        unnest($10::bytea[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]),
+        unnest($14::bigint[]), unnest($15::text[]), unnest($16::boolean[]), unnest($17::text[]),
+        unnest($18::text[]), unnest($19::text[]), unnest($20::text[]),
+        unnest($21::text[]), unnest($22::boolean[]), unnest($23::boolean[])
     ) AS x (api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point,
         lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt)
 ), won AS (
@@ -32,41 +32,44 @@ WITH x AS (
             AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
         AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = x.account_id
             AND r.key_hash = sha256(convert_to(x.account_id || ' ' || x.key, 'UTF8')))
+        AND (SELECT coalesce(i.provider_account, 0) FROM installation i) = $1::smallint
     ORDER BY x.account_id, x.key
     ON CONFLICT (account_id, key) DO NOTHING
     RETURNING k.operation_id, k.created_at
 )
 INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer, description, metadata, receipt_email,
-    statement_descriptor_suffix, livemode, own_receipt, created_at)
+    statement_descriptor_suffix, livemode, own_receipt, provider_account, created_at)
 SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture, NULLIF(x.customer, ''), NULLIF(x.description, ''),
-    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt, won.created_at
+    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt,
+    NULLIF($1::smallint, 0), won.created_at
 FROM x JOIN won ON won.operation_id = x.operation_id
 RETURNING c.operation_id, c.created_at
 `
 
 type ChargeClaimParams struct {
-	ApiKeyIds      []string
-	AccountIds     []string
-	Keys           []string
-	OperationIds   []string
-	Kinds          []string
-	HashVersions   []int16
-	RequestHashes  [][]byte
-	RequestIds     []string
-	Params         [][]byte
-	RecoveryPoints []string
-	LeaseTokens    []string
-	ChargeIds      []string
-	Amounts        []int64
-	Currencies     []string
-	Captures       []bool
-	Customers      []string
-	Descriptions   []string
-	Metadata       []string
-	ReceiptEmails  []string
-	Suffixes       []string
-	Livemodes      []bool
-	OwnReceipts    []bool
+	ProviderAccount int16
+	ApiKeyIds       []string
+	AccountIds      []string
+	Keys            []string
+	OperationIds    []string
+	Kinds           []string
+	HashVersions    []int16
+	RequestHashes   [][]byte
+	RequestIds      []string
+	Params          [][]byte
+	RecoveryPoints  []string
+	LeaseTokens     []string
+	ChargeIds       []string
+	Amounts         []int64
+	Currencies      []string
+	Captures        []bool
+	Customers       []string
+	Descriptions    []string
+	Metadata        []string
+	ReceiptEmails   []string
+	Suffixes        []string
+	Livemodes       []bool
+	OwnReceipts     []bool
 }
 
 type ChargeClaimRow struct {
@@ -78,9 +81,11 @@ type ChargeClaimRow struct {
 // Commit 1: claims keys and inserts the pending charges of those that won. The API key is checked in the same statement, so a
 // revoked one never starts anything however long its identity was remembered. Nothing is claimed in a history of the database that nobody has vouched for,
 // nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
-// that insert the same keys never wait for each other in a circle.
+// that insert the same keys never wait for each other in a circle. A process
+// whose account at the provider is no longer the current one claims nothing.
 func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParams) ([]ChargeClaimRow, error) {
 	rows, err := db.Query(ctx, chargeClaim,
+		arg.ProviderAccount,
 		arg.ApiKeyIds,
 		arg.AccountIds,
 		arg.Keys,
@@ -123,7 +128,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type ChargeGetParams struct {
@@ -168,12 +173,13 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.Events,
 		&i.OwnReceipt,
 		&i.CaptureForgotten,
+		&i.ProviderAccount,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, c.provider_account FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -247,6 +253,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.Events,
 			&i.OwnReceipt,
 			&i.CaptureForgotten,
+			&i.ProviderAccount,
 		); err != nil {
 			return nil, err
 		}
@@ -259,7 +266,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, c.provider_account FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -333,6 +340,7 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.Events,
 			&i.OwnReceipt,
 			&i.CaptureForgotten,
+			&i.ProviderAccount,
 		); err != nil {
 			return nil, err
 		}
@@ -492,13 +500,14 @@ UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timest
 WHERE c.id IN (
     SELECT d.id FROM charges d WHERE d.awaits_at <= (SELECT clock_timestamp()) AND d.id > '' AND d.operation_id > '' ORDER BY d.awaits_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
 )
-RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id
+RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id, coalesce(c.provider_account, 0)::smallint AS provider_account
 `
 
 type ChargeTakeAwaitingRow struct {
-	ID          string
-	OperationID string
-	IntentID    string
+	ID              string
+	OperationID     string
+	IntentID        string
+	ProviderAccount int16
 }
 
 // Takes charges that wait for their payer and are due to be asked for; moving the time on, ever further, is the lease.
@@ -511,7 +520,12 @@ func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, most int32) (
 	var items []ChargeTakeAwaitingRow
 	for rows.Next() {
 		var i ChargeTakeAwaitingRow
-		if err := rows.Scan(&i.ID, &i.OperationID, &i.IntentID); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.OperationID,
+			&i.IntentID,
+			&i.ProviderAccount,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -523,7 +537,7 @@ func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, most int32) (
 }
 
 const chargesCreated = `-- name: ChargesCreated :many
-SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at FROM charges c
+SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at, coalesce(c.provider_account, 0)::smallint AS provider_account FROM charges c
 WHERE c.provider_id IS NOT NULL AND c.created_at < $1::timestamptz AND (c.created_at, c.id) > ($2::timestamptz, $3::text)
 ORDER BY c.created_at, c.id
 LIMIT $4::integer
@@ -537,11 +551,12 @@ type ChargesCreatedParams struct {
 }
 
 type ChargesCreatedRow struct {
-	ID          string
-	OperationID string
-	Status      string
-	ProviderID  string
-	CreatedAt   time.Time
+	ID              string
+	OperationID     string
+	Status          string
+	ProviderID      string
+	CreatedAt       time.Time
+	ProviderAccount int16
 }
 
 // For the audit: a page of the charges of any account that a provider has, in the order of their making.
@@ -565,6 +580,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 			&i.Status,
 			&i.ProviderID,
 			&i.CreatedAt,
+			&i.ProviderAccount,
 		); err != nil {
 			return nil, err
 		}
@@ -577,7 +593,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, c.provider_account, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -637,6 +653,7 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.Events,
 			&i.Charge.OwnReceipt,
 			&i.Charge.CaptureForgotten,
+			&i.Charge.ProviderAccount,
 			&i.Running,
 		); err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ func (q *Queries) AccountRestore(ctx context.Context, db DBTX, id string) error 
 }
 
 const chargeAddRefunded = `-- name: ChargeAddRefunded :one
-UPDATE charges SET amount_refunded = amount_refunded + $1::bigint WHERE id = $2 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten
+UPDATE charges SET amount_refunded = amount_refunded + $1::bigint WHERE id = $2 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account
 `
 
 type ChargeAddRefundedParams struct {
@@ -65,12 +65,13 @@ func (q *Queries) ChargeAddRefunded(ctx context.Context, db DBTX, arg ChargeAddR
 		&i.Events,
 		&i.OwnReceipt,
 		&i.CaptureForgotten,
+		&i.ProviderAccount,
 	)
 	return i, err
 }
 
 const chargeByProvider = `-- name: ChargeByProvider :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten FROM charges WHERE provider = 'stripe' AND provider_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account FROM charges WHERE provider = 'stripe' AND provider_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *string) (Charge, error) {
@@ -109,6 +110,7 @@ func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *str
 		&i.Events,
 		&i.OwnReceipt,
 		&i.CaptureForgotten,
+		&i.ProviderAccount,
 	)
 	return i, err
 }
@@ -116,7 +118,7 @@ func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *str
 const chargeCaptureFound = `-- name: ChargeCaptureFound :one
 UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = true
 WHERE id = $2 AND status = 'succeeded' AND NOT captured AND capture_operation_id IS NULL
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account
 `
 
 type ChargeCaptureFoundParams struct {
@@ -160,6 +162,7 @@ func (q *Queries) ChargeCaptureFound(ctx context.Context, db DBTX, arg ChargeCap
 		&i.Events,
 		&i.OwnReceipt,
 		&i.CaptureForgotten,
+		&i.ProviderAccount,
 	)
 	return i, err
 }
@@ -187,11 +190,11 @@ func (q *Queries) ChargeReserveForgotten(ctx context.Context, db DBTX, arg Charg
 const chargeRestore = `-- name: ChargeRestore :execrows
 INSERT INTO charges (id, account_id, operation_id, status, amount, amount_captured, currency, capture, captured, customer, description, metadata,
     receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider_id, created_at, settled_at, intent_id, events,
-    next_action, awaits_at, capture_forgotten)
+    next_action, awaits_at, capture_forgotten, provider_account)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
     $13, $14, $15, $16, $17, $18, $19,
     $20, $21, clock_timestamp(), $22, 1, $23,
-    CASE WHEN $4 = 'pending' AND $22::text IS NOT NULL THEN clock_timestamp() END, $24)
+    CASE WHEN $4 = 'pending' AND $22::text IS NOT NULL THEN clock_timestamp() END, $24, NULLIF($25::smallint, 0))
 ON CONFLICT (operation_id) DO NOTHING
 `
 
@@ -220,6 +223,7 @@ type ChargeRestoreParams struct {
 	IntentID         *string
 	NextAction       []byte
 	CaptureForgotten bool
+	ProviderAccount  int16
 }
 
 func (q *Queries) ChargeRestore(ctx context.Context, db DBTX, arg ChargeRestoreParams) (int64, error) {
@@ -248,6 +252,7 @@ func (q *Queries) ChargeRestore(ctx context.Context, db DBTX, arg ChargeRestoreP
 		arg.IntentID,
 		arg.NextAction,
 		arg.CaptureForgotten,
+		arg.ProviderAccount,
 	)
 	if err != nil {
 		return 0, err
@@ -257,16 +262,18 @@ func (q *Queries) ChargeRestore(ctx context.Context, db DBTX, arg ChargeRestoreP
 
 const chargesUncaptured = `-- name: ChargesUncaptured :many
 SELECT c.id, c.operation_id, c.provider_id::text AS provider_id, c.created_at FROM charges c
-WHERE c.status = 'succeeded' AND NOT c.captured AND c.provider_id IS NOT NULL AND c.created_at > clock_timestamp() - $1::interval
-    AND (c.created_at, c.id) > ($2::timestamptz, $3::text)
-ORDER BY c.created_at, c.id LIMIT $4::integer
+WHERE c.status = 'succeeded' AND NOT c.captured AND c.provider_id IS NOT NULL
+    AND ($1::smallint = 0 OR coalesce(c.provider_account, 1) = $1::smallint) AND c.created_at > clock_timestamp() - $2::interval
+    AND (c.created_at, c.id) > ($3::timestamptz, $4::text)
+ORDER BY c.created_at, c.id LIMIT $5::integer
 `
 
 type ChargesUncapturedParams struct {
-	Life    time.Duration
-	AfterAt time.Time
-	AfterID string
-	Most    int32
+	ProviderAccount int16
+	Life            time.Duration
+	AfterAt         time.Time
+	AfterID         string
+	Most            int32
 }
 
 type ChargesUncapturedRow struct {
@@ -279,6 +286,7 @@ type ChargesUncapturedRow struct {
 // Authorisations that may have been captured since, the oldest first; none lives longer.
 func (q *Queries) ChargesUncaptured(ctx context.Context, db DBTX, arg ChargesUncapturedParams) ([]ChargesUncapturedRow, error) {
 	rows, err := db.Query(ctx, chargesUncaptured,
+		arg.ProviderAccount,
 		arg.Life,
 		arg.AfterAt,
 		arg.AfterID,
@@ -485,8 +493,14 @@ func (q *Queries) KeysReached(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const newestAtProvider = `-- name: NewestAtProvider :many
-SELECT c.provider_id::text AS provider_id, c.created_at FROM charges c WHERE c.provider_id IS NOT NULL AND c.settled_at IS NOT NULL ORDER BY c.id DESC LIMIT $1::integer
+SELECT c.provider_id::text AS provider_id, c.created_at FROM charges c
+WHERE c.provider_id IS NOT NULL AND c.settled_at IS NOT NULL AND ($1::smallint = 0 OR coalesce(c.provider_account, 1) = $1::smallint) ORDER BY c.id DESC LIMIT $2::integer
 `
+
+type NewestAtProviderParams struct {
+	ProviderAccount int16
+	Most            int32
+}
 
 type NewestAtProviderRow struct {
 	ProviderID string
@@ -494,8 +508,8 @@ type NewestAtProviderRow struct {
 }
 
 // Of the charges that the provider is known to have, those that were made last.
-func (q *Queries) NewestAtProvider(ctx context.Context, db DBTX, most int32) ([]NewestAtProviderRow, error) {
-	rows, err := db.Query(ctx, newestAtProvider, most)
+func (q *Queries) NewestAtProvider(ctx context.Context, db DBTX, arg NewestAtProviderParams) ([]NewestAtProviderRow, error) {
+	rows, err := db.Query(ctx, newestAtProvider, arg.ProviderAccount, arg.Most)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,8 @@ type Charge struct {
 	OwnReceipt bool
 	// Whether a recovery found it captured by an operation that the database had forgotten: the first request to capture just that amount is that one, come again.
 	CaptureForgotten bool
+	// The account at the provider that it was sent to, and its captures and refunds are; NULL: claimed before there were numbers, so it is the first one's.
+	ProviderAccount *int16
 }
 
 // Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.
@@ -222,6 +224,8 @@ type Installation struct {
 	Timeline string
 	// When it was noticed that the database may have forgotten something. Until that was looked up in the provider's books, nothing is claimed. NULL: all is well.
 	ForkedAt *time.Time
+	// The account at the provider that operations are sent to; NULL before the first start. Claims take effect only while it is that of the process which makes them.
+	ProviderAccount *int16
 }
 
 // What happened to operations that did not finish at their first attempt; append-only, written in the transactions it tells of. A charge that just works leaves nothing here.
@@ -292,6 +296,20 @@ type OutboxCursor struct {
 	Position int64
 	// When that was.
 	UpdatedAt time.Time
+}
+
+// Accounts at the provider that this installation has worked with, each in one mode. An operation is never sent to another one than its own.
+type ProviderAccount struct {
+	// Ours: two bytes in each charge instead of the name. The first is also that of the charges that name none.
+	Number int16
+	// The provider's id of the account; empty while our key may not ask for it, or where the provider has no such thing.
+	ID string
+	// false: its test mode, which is as good as another account.
+	Livemode bool
+	// When a process first found that its key is for it.
+	FirstSeenAt time.Time
+	// When it last became the one that operations are sent to.
+	CurrentSince *time.Time
 }
 
 // Events from the provider: stored as they came, by the provider's id, then processed from here. A replay is a row that is due again.

@@ -3,6 +3,7 @@ package idemkeys
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -53,6 +54,8 @@ type Engine struct {
 	stats   stats
 	gate    Gate
 
+	hold func() error // nil: nothing holds work back
+
 	mu       sync.Mutex // guards draining against running.Add after Drain
 	draining bool
 	inFlight int
@@ -82,12 +85,24 @@ type Gate interface {
 // Behind puts the engine behind a gate. Call it before the engine is used.
 func (e *Engine) Behind(g Gate) { e.gate = g }
 
-// Held returns why nothing may be claimed or driven at this moment, or nil.
+// Hold lets no new work begin while held returns an error: no claim, no take-over, no lease for a pass. Callers
+// hear [ErrUnavailable], joined with that error. Reads and replays go on. Call it before the engine is used;
+// held is asked often, by many at once.
+func (e *Engine) Hold(held func() error) { e.hold = held }
+
+// Held returns why nothing may be claimed or driven at this moment, joined with [ErrUnavailable], or nil.
 func (e *Engine) Held() error {
-	if e.gate == nil {
-		return nil
+	var err error
+	if e.hold != nil {
+		err = e.hold()
 	}
-	return e.gate.Held()
+	if err == nil && e.gate != nil {
+		err = e.gate.Held()
+	}
+	if err != nil {
+		return errors.Join(ErrUnavailable, err)
+	}
+	return nil
 }
 
 // EndWaits answers callers that wait for somebody else's work, who would keep a process for as long as they like: they hear that the key is

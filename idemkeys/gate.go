@@ -14,13 +14,17 @@ var errHeld = fmt.Errorf("claims are held: the database's history is not vouched
 // passGate returns at once while the gate is open. Otherwise a key that is taken is returned, for what
 // is stored may be replayed; a claim of any other waits for the gate. Errors: the gate's, the database's.
 func (e *Engine) passGate(ctx context.Context, r Request) (*record, error) {
-	if e.Held() == nil {
+	held := e.Held()
+	if held == nil {
 		return nil, nil
 	}
 	k, err := e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
 	if errors.Is(err, ErrNotFound) {
 		if found, err := e.recovered(ctx, r); err != nil || found {
 			return nil, err // claim: the key is taken, and is read again
+		}
+		if e.gate == nil || e.hold != nil && e.hold() != nil {
+			return nil, held
 		}
 		return nil, e.gate.Wait(ctx)
 	}

@@ -148,6 +148,9 @@ type Resolution struct {
 	By         string // who says so
 	Adopt      bool   // an audit found it; the log says adopted instead of resolved
 	News       bool   // not a person's word but the provider's own news; the log says settled
+	// Evidence is the object itself, as signed news of the provider has it: for an operation that the
+	// provider cannot be asked about. nil: it is asked.
+	Evidence any
 }
 
 // Obstacle is why a provider that answered did not act.

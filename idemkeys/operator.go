@@ -266,3 +266,23 @@ func (e *Engine) giveBack(ctx context.Context, op Operation, was record, why err
 	}
 	e.release(ctx, op, u)
 }
+
+// RetryNow is Retry, and drives the operation at once, in this process. Errors: those of Retry, [ErrBusy], and
+// what Drive makes of it.
+func (e *Engine) RetryNow(ctx context.Context, operationID, by, reason string) (Result, error) {
+	if err := e.Retry(ctx, operationID, by, reason); err != nil {
+		return Result{}, err
+	}
+	k, err := e.byOperation(ctx, operationID)
+	if err != nil {
+		return Result{}, err
+	}
+	op, won, err := e.takeOver(ctx, k, operator(by), false)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case !won:
+		return Result{}, ErrBusy
+	}
+	return e.Drive(ctx, op)
+}

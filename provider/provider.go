@@ -35,6 +35,10 @@ type Provider interface {
 	// Now returns the provider's own time: that of its last answer, carried on by this machine's
 	// monotonic clock. ok is false before the first answer that told one.
 	Now() (at time.Time, ok bool)
+	// Told reads the charge or the refund out of a signed event of the provider, without asking: for news
+	// of an account that our credentials are not for. Both are nil when it has neither, or one that cannot
+	// be judged.
+	Told(payload []byte) (*Charge, *Refund)
 	// Account returns whose account our credentials are for. A credential that may not ask is a
 	// [*Error] with Alert set; a provider that knows no accounts answers one without an id.
 	Account(ctx context.Context) (Account, error)
@@ -86,9 +90,10 @@ type Tags struct {
 type ChargeRequest struct {
 	IdempotencyKey string `json:"idempotency_key"` // derived, ours to the provider; never the client's
 	Tags           Tags   `json:"tags"`
-	Livemode       bool   `json:"livemode"` // the mode we believe to be in; not sent, compared with what comes back
-	Amount         int64  `json:"amount"`   // minor units
-	Currency       string `json:"currency"` // ISO 4217, lower case
+	Account        int16  `json:"account,omitempty"` // our number of the account that it is for; not sent
+	Livemode       bool   `json:"livemode"`          // the mode we believe to be in; not sent, compared with what comes back
+	Amount         int64  `json:"amount"`            // minor units
+	Currency       string `json:"currency"`          // ISO 4217, lower case
 	// Exactly one of Customer and Source is set.
 	Customer                  string            `json:"customer,omitempty"`
 	Source                    string            `json:"source,omitempty"`

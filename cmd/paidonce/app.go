@@ -29,6 +29,7 @@ type app struct {
 	pool, hot    *pgxpool.Pool
 	installation string
 	provider     provider.Provider
+	livemode     bool // of the provider's credentials
 	accounts     *accounts.Store
 	engine       *idemkeys.Engine
 	chargeStore  *charges.Store
@@ -86,10 +87,17 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		charges.KindCapture: charges.Capturing(psp, store, chargesConfig),
 		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
 	})
+	if psp != nil {
+		store.NeedAccount()
+		engine.Hold(store.Held)
+	}
 	rebuilder := charges.NewRebuilder(store, psp, chargesConfig, log)
 	guard.Use(pool, history.Config{Books: rebuilder, Log: log, Off: cfg.Recover == "off", CallLimit: cfg.ProviderTimeout})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
 	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
+		if err := store.Held(); err != nil { // what it is about could not be asked for
+			return inbox.Early(err)
+		}
 		err := learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
 		if errors.Is(err, idemkeys.ErrBusy) { // its request is not answered yet
 			return inbox.Early(err)
@@ -102,7 +110,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Held: guard.Held, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter})
 	return &app{
 		events: events, relay: relay, guard: guard, rebuilder: rebuilder,
-		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp,
+		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp, livemode: chargesConfig.Livemode,
 		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
 	}, nil
 }

@@ -44,6 +44,9 @@ Exit codes: 0 all agree, 1 could not run, 2 wrong usage, 3 something differs.`,
 				if err != nil {
 					return usageError{err}
 				}
+				if err := a.mustRecognise(ctx, "audit"); err != nil {
+					return err
+				}
 				r := auditReport{out: cmd.OutOrStdout(), json: asJSON, app: a, adopt: adopt, told: time.Now()}
 				return r.run(ctx, from, now)
 			})
@@ -100,6 +103,9 @@ func (r *auditReport) run(ctx context.Context, from, now time.Time) error {
 		}{counts, r.adopted})
 	} else {
 		_, err = fmt.Fprintf(r.out, "%d charges at the provider, %d here, %d differences, %d adopted\n", counts.There, counts.Here, counts.Differences, r.adopted)
+		if counts.Elsewhere > 0 && err == nil {
+			_, err = fmt.Fprintf(r.out, "%d charges of other accounts at the provider were left out; `paidonce provider show` lists these\n", counts.Elsewhere)
+		}
 	}
 	if err != nil {
 		return err

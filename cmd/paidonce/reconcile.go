@@ -26,7 +26,10 @@ time. Exit codes: 0 pass done, 1 could not run, 2 wrong usage, 3 pass done and o
 			if limit < 1 {
 				return usageError{fmt.Errorf("--limit must be at least 1")}
 			}
-			return withOperations(cmd, needDatabase|needProvider, func(_ context.Context, a *app) error {
+			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+				if err := a.mustRecognise(ctx, "reconcile"); err != nil {
+					return err
+				}
 				if dryRun {
 					return listDue(cmd, a.engine, limit, asJSON)
 				}

@@ -58,6 +58,11 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		}
 		log.Warn("not for real money", "cause", err) // a live key is refused
 	}
+	working, endWork := context.WithCancelCause(ctx)
+	defer endWork(nil)
+	if err := a.recogniseOrHold(working, endWork); err != nil {
+		return err
+	}
 	if err := a.openReceipts(ctx); err != nil {
 		return err
 	}
@@ -82,10 +87,9 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	defer func() { a.engine.Drain(); a.guard.Leave(ctx) }()
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	working, endWork := context.WithCancel(ctx)
 	stopWorkers := a.startWorkers(working)
 	defer stopWorkers()
-	defer endWork() // also when the API ends by an error, which must not leave a process that only works in the background
+	defer endWork(nil) // also when the API ends by an error, which must not leave a process that only works in the background
 	log.Info("serving", "address", listener.Addr().String(), "workers", cfg.workers, "livemode", cfg.charges("").Livemode)
 	if started != nil {
 		started(listener.Addr().String())
@@ -93,7 +97,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	select {
 	case err := <-failed:
 		return err
-	case <-ctx.Done():
+	case <-working.Done():
 	}
 	log.Info("shutting down: nothing new is accepted, what runs ends with its answer")
 	edge.Drain()
@@ -103,6 +107,9 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 	defer cancel()
 	if err := server.Shutdown(shutdown); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("some connections did not end", "cause", err)
+	}
+	if err := context.Cause(working); ctx.Err() == nil {
+		return err // it ends by itself: the provider's account is another one
 	}
 	return nil
 }
@@ -122,7 +129,12 @@ func (a *app) edge() (*api.Server, error) {
 // awaitMost is how many charges that wait for their payer are asked for at a time: less than a minute of calls.
 const awaitMost = 100
 
-func (a *app) await(ctx context.Context) (int, error) { return a.learner.Await(ctx, awaitMost) }
+func (a *app) await(ctx context.Context) (int, error) {
+	if a.chargeStore.Held() != nil {
+		return 0, nil
+	}
+	return a.learner.Await(ctx, awaitMost)
+}
 
 // startWorkers runs the workers that the configuration names; stop waits for them.
 func (a *app) startWorkers(ctx context.Context) (stop func()) {

@@ -4,7 +4,8 @@
 -- Commit 1: claims keys and inserts the pending charges of those that won. The API key is checked in the same statement, so a
 -- revoked one never starts anything however long its identity was remembered. Nothing is claimed in a history of the database that nobody has vouched for,
 -- nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
--- that insert the same keys never wait for each other in a circle.
+-- that insert the same keys never wait for each other in a circle. A process
+-- whose account at the provider is no longer the current one claims nothing.
 WITH x AS (
     SELECT * FROM ROWS FROM (
         unnest(@api_key_ids::text[]), unnest(@account_ids::text[]), unnest(@keys::text[]), unnest(@operation_ids::text[]),
@@ -25,14 +26,16 @@ WITH x AS (
             AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
         AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = x.account_id
             AND r.key_hash = sha256(convert_to(x.account_id || ' ' || x.key, 'UTF8')))
+        AND (SELECT coalesce(i.provider_account, 0) FROM installation i) = @provider_account::smallint
     ORDER BY x.account_id, x.key
     ON CONFLICT (account_id, key) DO NOTHING
     RETURNING k.operation_id, k.created_at
 )
 INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer, description, metadata, receipt_email,
-    statement_descriptor_suffix, livemode, own_receipt, created_at)
+    statement_descriptor_suffix, livemode, own_receipt, provider_account, created_at)
 SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture, NULLIF(x.customer, ''), NULLIF(x.description, ''),
-    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt, won.created_at
+    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt,
+    NULLIF(@provider_account::smallint, 0), won.created_at
 FROM x JOIN won ON won.operation_id = x.operation_id
 RETURNING c.operation_id, c.created_at;
 
@@ -130,7 +133,7 @@ FROM charges c WHERE c.operation_id = ANY (@operation_ids::text[]);
 
 -- name: ChargesCreated :many
 -- For the audit: a page of the charges of any account that a provider has, in the order of their making.
-SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at FROM charges c
+SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at, coalesce(c.provider_account, 0)::smallint AS provider_account FROM charges c
 WHERE c.provider_id IS NOT NULL AND c.created_at < @before::timestamptz AND (c.created_at, c.id) > (@after_at::timestamptz, @after_id::text)
 ORDER BY c.created_at, c.id
 LIMIT @most::integer;
@@ -141,4 +144,4 @@ UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timest
 WHERE c.id IN (
     SELECT d.id FROM charges d WHERE d.awaits_at <= (SELECT clock_timestamp()) AND d.id > '' AND d.operation_id > '' ORDER BY d.awaits_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
 )
-RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id;
+RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id, coalesce(c.provider_account, 0)::smallint AS provider_account;

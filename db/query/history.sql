@@ -75,7 +75,8 @@ WHERE r.lossy AND r.began_at > clock_timestamp() - @life::interval;
 
 -- name: NewestAtProvider :many
 -- Of the charges that the provider is known to have, those that were made last.
-SELECT c.provider_id::text AS provider_id, c.created_at FROM charges c WHERE c.provider_id IS NOT NULL AND c.settled_at IS NOT NULL ORDER BY c.id DESC LIMIT @most::integer;
+SELECT c.provider_id::text AS provider_id, c.created_at FROM charges c
+WHERE c.provider_id IS NOT NULL AND c.settled_at IS NOT NULL AND (@provider_account::smallint = 0 OR coalesce(c.provider_account, 1) = @provider_account::smallint) ORDER BY c.id DESC LIMIT @most::integer;
 
 -- name: OperationsUnknown :many
 -- Which of these operations made nothing that is here.
@@ -89,11 +90,11 @@ INSERT INTO accounts (id, name) VALUES (@id, 'recovered ' || @id) ON CONFLICT DO
 -- name: ChargeRestore :execrows
 INSERT INTO charges (id, account_id, operation_id, status, amount, amount_captured, currency, capture, captured, customer, description, metadata,
     receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider_id, created_at, settled_at, intent_id, events,
-    next_action, awaits_at, capture_forgotten)
+    next_action, awaits_at, capture_forgotten, provider_account)
 VALUES (@id, @account_id, @operation_id, @status, @amount, @amount_captured, @currency, @capture, @captured, sqlc.narg(customer), sqlc.narg(description), @metadata,
     sqlc.narg(receipt_email), sqlc.narg(suffix), @disputed, @livemode, sqlc.narg(failure_code), sqlc.narg(failure_message), sqlc.narg(outcome),
     sqlc.narg(provider_id), @created_at, clock_timestamp(), sqlc.narg(intent_id), 1, sqlc.narg(next_action),
-    CASE WHEN @status = 'pending' AND sqlc.narg(intent_id)::text IS NOT NULL THEN clock_timestamp() END, @capture_forgotten)
+    CASE WHEN @status = 'pending' AND sqlc.narg(intent_id)::text IS NOT NULL THEN clock_timestamp() END, @capture_forgotten, NULLIF(@provider_account::smallint, 0))
 ON CONFLICT (operation_id) DO NOTHING;
 
 -- name: RefundRestore :execrows
@@ -151,7 +152,8 @@ UPDATE charges SET amount_refunded = amount_refunded + @amount::bigint WHERE id 
 -- name: ChargesUncaptured :many
 -- Authorisations that may have been captured since, the oldest first; none lives longer.
 SELECT c.id, c.operation_id, c.provider_id::text AS provider_id, c.created_at FROM charges c
-WHERE c.status = 'succeeded' AND NOT c.captured AND c.provider_id IS NOT NULL AND c.created_at > clock_timestamp() - @life::interval
+WHERE c.status = 'succeeded' AND NOT c.captured AND c.provider_id IS NOT NULL
+    AND (@provider_account::smallint = 0 OR coalesce(c.provider_account, 1) = @provider_account::smallint) AND c.created_at > clock_timestamp() - @life::interval
     AND (c.created_at, c.id) > (@after_at::timestamptz, @after_id::text)
 ORDER BY c.created_at, c.id LIMIT @most::integer;
 

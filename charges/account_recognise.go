@@ -1,0 +1,270 @@
+package charges
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+	"paidonce/provider"
+)
+
+// OtherAccountError says that our credentials are for another account than the one that operations were
+// sent to.
+type OtherAccountError struct {
+	SentTo     ProviderAccount
+	Key        ProviderAccount // its id is empty when only this much is known: it is not SentTo
+	Unfinished int
+	Awaiting   int
+}
+
+func (e *OtherAccountError) Error() string {
+	key := e.Key.String()
+	if e.Key.ID == "" {
+		key = "another one, which does not know the charges of that"
+	}
+	open := fmt.Sprintf("%d operations have no outcome there", e.Unfinished)
+	if e.Awaiting > 0 {
+		open += fmt.Sprintf(", %d charges wait for their payer", e.Awaiting)
+	}
+	return fmt.Sprintf("operations were sent to %s; STRIPE_API_KEY is for %s (%s). If this installation is meant to move, run `paidonce provider switch` with the new key",
+		e.SentTo, key, open)
+}
+
+// MissingRightError says that our credentials may not read what would tell whose account they are for.
+type MissingRightError struct{ Cause error }
+
+func (e *MissingRightError) Error() string {
+	return "whose account STRIPE_API_KEY is for cannot be told: the key needs the right to read accounts (Account: read), or charges (Charges: read): " + e.Cause.Error()
+}
+
+func (e *MissingRightError) Unwrap() error { return e.Cause }
+
+// ErrUnreachable: the provider cannot be asked at the moment whose account our credentials are for.
+var ErrUnreachable = errors.New("the provider cannot be asked whose account STRIPE_API_KEY is for")
+
+// asked is what the provider says of our credentials.
+type asked struct {
+	provider provider.Provider
+	account  provider.Account // without an id when it does not say
+	withheld error            // why it does not say, when our credentials may not ask
+}
+
+// ask asks whose account our credentials are for. Errors: [ErrUnreachable].
+func ask(ctx context.Context, p provider.Provider, livemode bool) (asked, error) {
+	a := asked{provider: p}
+	var err error
+	a.account, err = p.Account(ctx)
+	a.account.Livemode = livemode // our own word for it: what an error leaves of the answer says nothing
+	switch withheld, unreachable := sorted(err); {
+	case unreachable:
+		return a, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case withheld:
+		a.withheld = err
+	}
+	return a, nil
+}
+
+// sorted tells of an error of a read whether our credentials may not make it, or nothing was answered at
+// all. Neither: whoever answers knows no such thing, as a gateway or a double.
+func sorted(err error) (withheld, unreachable bool) {
+	var p *provider.Error
+	switch {
+	case err == nil:
+		return false, false
+	case !errors.As(err, &p):
+		return false, true
+	case p.Alert:
+		return true, false
+	}
+	return false, p.HTTPStatus == 0 || p.HTTPStatus == http.StatusTooManyRequests || p.HTTPStatus >= http.StatusInternalServerError
+}
+
+// verdictOn is what a charge of an account says about our credentials.
+type verdictOn int
+
+const (
+	nothingKnown verdictOn = iota // there is no charge to ask about, or nobody who would know
+	known                         // our credentials see it: they are for its account
+	foreign                       // they do not
+)
+
+// compare asks for the newest charge of an account. Errors: [ErrUnreachable], [*MissingRightError], or the
+// database's.
+func (s *Store) compare(ctx context.Context, a asked, number int16) (verdictOn, error) {
+	var newest db.ProviderAccountNewestRow
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		newest, err = s.queries.ProviderAccountNewest(ctx, s.pool, db.ProviderAccountNewestParams{Number: number, First: number == firstAccount})
+		return err
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nothingKnown, nil
+	case err != nil:
+		return nothingKnown, err
+	case newest.Livemode != a.account.Livemode:
+		return foreign, nil
+	}
+	got, err := a.provider.GetCharge(ctx, newest.ProviderID)
+	switch withheld, unreachable := sorted(err); {
+	case unreachable:
+		return nothingKnown, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case withheld:
+		return nothingKnown, &MissingRightError{err}
+	case err != nil:
+		return nothingKnown, nil
+	case got == nil:
+		return foreign, nil
+	}
+	return known, nil
+}
+
+// Recognised is how an account was recognised.
+type Recognised struct {
+	Account ProviderAccount
+	New     bool  // it was not the current one before
+	Unsure  error // nothing speaks against it, and nothing for it: why the provider does not say; or nil
+}
+
+// errMoved: another process has made another account the current one meanwhile.
+var errMoved = db.Final(errors.New("the current account at the provider has just changed"))
+
+// recogniseTries bounds how often another process may be first.
+const recogniseTries = 5
+
+// Recognise finds out whose account our credentials are for, and keeps it: from then on this process works
+// for it. Errors: [*OtherAccountError], [*MissingRightError], [ErrUnreachable], or the database's.
+func (s *Store) Recognise(ctx context.Context, p provider.Provider, livemode bool) (Recognised, error) {
+	a, err := ask(ctx, p, livemode)
+	if err != nil {
+		return Recognised{}, err
+	}
+	var r Recognised
+	for range recogniseTries {
+		r, err = s.recognise(ctx, a)
+		if !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	if err == nil {
+		s.own.number.Store(int32(r.Account.Number))
+		s.own.replaced.Store(false)
+	}
+	return r, err
+}
+
+func (s *Store) recognise(ctx context.Context, a asked) (r Recognised, err error) {
+	all, err := s.providerAccounts(ctx)
+	if err != nil {
+		return r, err
+	}
+	current, learnt := currentOf(all)
+	r = Recognised{New: !learnt, Account: current}
+	named := a.account.ID != ""
+	switch {
+	case learnt && current.Livemode != a.account.Livemode, learnt && named && current.ID != "" && current.ID != a.account.ID:
+		r.New = true
+		r.Account, err = s.instead(ctx, a, current)
+		return r, err
+	case learnt && named && current.ID != "":
+		return r, nil
+	}
+	// An id on one side at most: a charge has to tell.
+	says, err := s.compare(ctx, a, current.Number)
+	switch {
+	case err != nil:
+		return r, err
+	case says == foreign:
+		return r, s.other(ctx, a, current)
+	case says == nothingKnown && !named:
+		r.Unsure = a.unsure()
+	}
+	switch {
+	case !learnt:
+		r.Account, err = s.use(ctx, a.account, unasked)
+	case named:
+		r.Account.ID = a.account.ID
+		err = db.Retry(ctx, func(ctx context.Context) error {
+			return s.queries.ProviderAccountName(ctx, s.pool, db.ProviderAccountNameParams{ID: a.account.ID, Number: current.Number})
+		})
+	}
+	return r, err
+}
+
+func (a asked) unsure() error {
+	if a.withheld != nil {
+		return a.withheld
+	}
+	return errors.New("the provider names no account")
+}
+
+// currentOf finds the installation's current account; before there is one, what there is belongs to the first.
+func currentOf(all []ProviderAccount) (current ProviderAccount, learnt bool) {
+	for _, a := range all {
+		if a.Current {
+			return a, true
+		}
+	}
+	return ProviderAccount{Number: firstAccount}, false
+}
+
+// other is the error that says so.
+func (s *Store) other(ctx context.Context, a asked, current ProviderAccount) error {
+	all, err := s.withUnfinished(ctx, []ProviderAccount{current})
+	if err != nil {
+		return err
+	}
+	return &OtherAccountError{
+		SentTo: all[0], Key: ProviderAccount{ID: a.account.ID, Livemode: a.account.Livemode}, Unfinished: all[0].Unfinished, Awaiting: all[0].Awaiting,
+	}
+}
+
+// instead takes another account when nothing was ever sent to the current one.
+func (s *Store) instead(ctx context.Context, a asked, current ProviderAccount) (ProviderAccount, error) {
+	var used bool
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		used, err = s.queries.ProviderAccountUsed(ctx, s.pool, db.ProviderAccountUsedParams{Number: current.Number, First: current.Number == firstAccount})
+		return err
+	})
+	switch {
+	case err != nil:
+		return current, err
+	case used:
+		return current, s.other(ctx, a, current)
+	}
+	return s.use(ctx, a.account, current.Number)
+}
+
+// use makes an account the current one instead of was: the one that was stored, or a new one. Of several
+// processes that do so at the same moment one is first; the others hear errMoved.
+func (s *Store) use(ctx context.Context, a provider.Account, was int16) (used ProviderAccount, err error) {
+	err = db.Tx(ctx, s.pool, func(ctx context.Context, tx db.DBTX) error {
+		now, err := s.queries.ProviderAccountLock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if now != was {
+			return errMoved
+		}
+		all, err := s.providerAccountsIn(ctx, tx)
+		if err != nil {
+			return err
+		}
+		used = ProviderAccount{ID: a.ID, Livemode: a.Livemode, Current: true}
+		for _, known := range all {
+			if a.ID != "" && known.ID == a.ID && known.Livemode == a.Livemode {
+				used.Number = known.Number
+			}
+		}
+		if used.Number == 0 {
+			if used.Number, err = s.queries.ProviderAccountAdd(ctx, tx, db.ProviderAccountAddParams{ID: a.ID, Livemode: a.Livemode}); err != nil {
+				return err
+			}
+		}
+		return s.queries.ProviderAccountUse(ctx, tx, used.Number)
+	})
+	return used, err
+}

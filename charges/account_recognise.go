@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -53,10 +54,15 @@ type asked struct {
 	withheld error            // why it does not say, when our credentials may not ask
 }
 
+// askWait bounds each question about the account: a server starts without the answer, and asks again.
+const askWait = 10 * time.Second
+
 // ask asks whose account our credentials are for. Errors: [ErrUnreachable].
 func ask(ctx context.Context, p provider.Provider, livemode bool) (asked, error) {
 	a := asked{provider: p}
 	var err error
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
 	a.account, err = p.Account(ctx)
 	a.account.Livemode = livemode // our own word for it: what an error leaves of the answer says nothing
 	switch withheld, unreachable := sorted(err); {
@@ -108,6 +114,8 @@ func (s *Store) compare(ctx context.Context, a asked, number int16) (verdictOn, 
 	case newest.Livemode != a.account.Livemode:
 		return foreign, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
 	got, err := a.provider.GetCharge(ctx, newest.ProviderID)
 	switch withheld, unreachable := sorted(err); {
 	case unreachable:

@@ -3,6 +3,9 @@ package charges
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"paidonce/db"
 	"paidonce/provider"
@@ -160,4 +163,43 @@ func (s *Store) keepForgotten(ctx context.Context, a asked) error {
 	}
 	_, err = s.use(ctx, provider.Account{Livemode: livemode}, unasked)
 	return err
+}
+
+// OfCurrentAccount tells whether an operation is one of the installation's current account, or of none, as one
+// that is not known here. Errors: the database's.
+func (s *Store) OfCurrentAccount(ctx context.Context, operationID string) (bool, error) {
+	number, found, err := s.accountOfOperation(ctx, operationID)
+	if err != nil || !found {
+		return err == nil, err
+	}
+	var current int16
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		current, err = s.queries.ProviderAccountCurrent(ctx, s.pool)
+		return err
+	})
+	return current == unasked || max(number, firstAccount) == current, err
+}
+
+// Mine is nil for an operation of the account that this process works for. Errors name both accounts.
+func (s *Store) Mine(ctx context.Context, operationID string) error {
+	number, found, err := s.accountOfOperation(ctx, operationID)
+	if err != nil || !found || s.own.mine(number) {
+		return err
+	}
+	theirs, ours, err := s.bothAccounts(ctx, number)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("the operation was sent to %s; STRIPE_API_KEY is for %s", theirs, ours)
+}
+
+func (s *Store) accountOfOperation(ctx context.Context, operationID string) (number int16, found bool, err error) {
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		number, err = s.queries.ProviderAccountOfOperation(ctx, s.pool, operationID)
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	return number, err == nil, err
 }

@@ -106,6 +106,8 @@ func (p told) ListIntents(context.Context, time.Time, time.Time, func(provider.I
 	return p.err
 }
 
+func (p told) Told([]byte) (*provider.Charge, *provider.Refund) { return nil, nil }
+
 func (p told) Account(context.Context) (provider.Account, error) {
 	return provider.Account{}, p.err
 }

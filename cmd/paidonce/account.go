@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"paidonce/charges"
@@ -45,12 +46,14 @@ func (a *app) recogniseOrHold(ctx context.Context, refused func(error)) error {
 	if err != nil {
 		a.log.WarnContext(ctx, "nothing new is begun until the provider has told whose account STRIPE_API_KEY is for; what is stored is served", "cause", err)
 	}
-	go func() {
+	var working sync.WaitGroup
+	a.closers = append(a.closers, working.Wait)
+	working.Go(func() {
 		if err != nil && !a.recogniseLater(ctx, refused) {
 			return
 		}
 		a.watchAccount(ctx)
-	}()
+	})
 	return nil
 }
 

@@ -95,7 +95,7 @@ Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something need
 	}
 	root.Version = version()
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newReceiptsCommand(), newAuditCommand(), newAPIKeysCommand(), newChargesCommand(), newStripeSimCommand())
+	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newReceiptsCommand(), newAuditCommand(), newProviderCommand(), newAPIKeysCommand(), newChargesCommand(), newStripeSimCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand(root))
 	strictArgs(root)

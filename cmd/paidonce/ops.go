@@ -242,8 +242,10 @@ func whoAmI() string {
 func newOpsRetryCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use:     "retry ID --reason TEXT",
-		Short:   "Give a parked operation back to the drivers, with fresh patience",
+		Use:   "retry ID --reason TEXT",
+		Short: "Give a parked operation back to the drivers, with fresh patience",
+		Long: `Gives a parked operation back to the drivers. One that was sent to another account at the provider than the current one is driven at once, by this command;
+STRIPE_API_KEY must be a key of that account.`,
 		Example: "  paidonce ops retry op_01J… --reason 'the credentials are right again'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -255,6 +257,11 @@ func newOpsRetryCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if current, err := a.chargeStore.OfCurrentAccount(ctx, id); err != nil {
+					return err
+				} else if !current {
+					return retryElsewhere(cmd, a, id, reason)
+				}
 				if err := a.engine.Retry(ctx, id, whoAmI(), reason); err != nil {
 					return err
 				}
@@ -265,6 +272,26 @@ func newOpsRetryCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why (required)")
 	return c
+}
+
+// retryElsewhere drives an operation of another account than the current one at once, with that account's key: no server would.
+func retryElsewhere(cmd *cobra.Command, a *app, id, reason string) error {
+	if a.provider == nil {
+		return errors.New("the operation was sent to another account at the provider than the current one: STRIPE_API_KEY must be a key of that account")
+	}
+	ctx := cmd.Context()
+	if err := a.asItsAccount(ctx); err != nil {
+		return err
+	}
+	if err := a.chargeStore.Mine(ctx, id); err != nil {
+		return err
+	}
+	result, err := a.engine.RetryNow(ctx, id, whoAmI(), reason)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is finished; callers of its key get %d\n", id, result.Answer.Code)
+	return err
 }
 
 func newOpsResolveCommand() *cobra.Command {
@@ -290,6 +317,9 @@ tags, amount, currency and mode. --as failed is refused while the provider has a
 				id, err := operationID(ctx, a, args[0])
 				if err != nil {
 					return err
+				}
+				if err := a.asItsAccount(ctx); err != nil {
+					return fmt.Errorf("not resolved: %w", err)
 				}
 				answer, err := a.engine.Resolve(ctx, id, idemkeys.Resolution{Succeeded: as == "succeeded", ProviderID: providerID, Reason: reason, By: whoAmI()})
 				if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,12 +39,15 @@ const stripeSimExample = `  # in memory, on the default port
 
 type stripeSimFlags struct {
 	listen, ledger, webhookSecret string
+	account                       string
 	webhookURLs                   []string
 	keyWindow, searchLag          time.Duration
 	fsync                         bool
 	seed                          uint64
 	untilStdinCloses              bool
 }
+
+var accountID = regexp.MustCompile(`^acct_[A-Za-z0-9_]{1,64}$`)
 
 // check says what is wrong with the flags before anything is opened: a receiver that cannot be called would look like a provider that says nothing.
 func (f *stripeSimFlags) check() error {
@@ -59,6 +63,9 @@ func (f *stripeSimFlags) check() error {
 	}
 	if f.searchLag < 0 {
 		return fmt.Errorf("--search-lag must be 0 or more, not %v", f.searchLag)
+	}
+	if !accountID.MatchString(f.account) {
+		return fmt.Errorf("--account must be acct_ and letters or digits, such as acct_b, not %q", f.account)
 	}
 	for _, address := range f.webhookURLs {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -93,6 +100,7 @@ It moves no money and accepts any key that begins with sk_ or rk_. The switches 
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:12111", "address to listen on; port 0 takes a free one")
 	flags.StringVar(&f.ledger, "ledger", "", "file to keep everything in (default: memory only)")
+	flags.StringVar(&f.account, "account", "acct_simulated", "id of the account that it plays")
 	flags.DurationVar(&f.keyWindow, "key-window", 24*time.Hour, "how long an idempotency key is remembered")
 	flags.DurationVar(&f.searchLag, "search-lag", time.Minute, "how long a charge stays invisible to search")
 	flags.StringArrayVar(&f.webhookURLs, "webhook-url", nil, "receiver of events; may be given several times")
@@ -115,7 +123,7 @@ func whileStdinIsOpen(ctx context.Context, stdin io.Reader) context.Context {
 }
 
 func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
-	cfg := stripesim.Config{LedgerPath: f.ledger, NoSync: !f.fsync, KeyWindow: f.keyWindow, SearchLag: f.searchLag, Seed: f.seed}
+	cfg := stripesim.Config{LedgerPath: f.ledger, NoSync: !f.fsync, Account: f.account, KeyWindow: f.keyWindow, SearchLag: f.searchLag, Seed: f.seed}
 	for _, u := range f.webhookURLs {
 		cfg.Webhooks = append(cfg.Webhooks, stripesim.Endpoint{URL: u, Secret: f.webhookSecret})
 	}

@@ -31,7 +31,7 @@ func (e *OtherAccountError) Error() string {
 	if e.Awaiting > 0 {
 		open += fmt.Sprintf(", %d charges wait for their payer", e.Awaiting)
 	}
-	return fmt.Sprintf("operations were sent to %s; STRIPE_API_KEY is for %s (%s). If this installation is meant to move, run `paidonce provider switch` with the new key",
+	return fmt.Sprintf("operations are sent to %s; STRIPE_API_KEY is for %s (%s). If this installation is meant to move, run `paidonce provider switch` with the new key",
 		e.SentTo, key, open)
 }
 
@@ -230,11 +230,11 @@ func (s *Store) other(ctx context.Context, a asked, current ProviderAccount) err
 	}
 }
 
-// instead takes another account when nothing was ever sent to the current one.
+// instead takes another account when nothing was ever sent to any.
 func (s *Store) instead(ctx context.Context, a asked, current ProviderAccount) (ProviderAccount, error) {
 	var used bool
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		used, err = s.queries.ProviderAccountUsed(ctx, s.pool, db.ProviderAccountUsedParams{Number: current.Number, First: current.Number == firstAccount})
+		used, err = s.queries.ProviderAccountUsed(ctx, s.pool)
 		return err
 	})
 	switch {

@@ -245,24 +245,12 @@ func (q *Queries) ProviderAccountUse(ctx context.Context, db DBTX, number int16)
 }
 
 const providerAccountUsed = `-- name: ProviderAccountUsed :one
-SELECT EXISTS (
-    SELECT FROM (
-        SELECT c.id FROM charges c
-        WHERE c.provider_account = $1::smallint OR (c.provider_account IS NULL AND $2::boolean)
-        ORDER BY c.id DESC LIMIT 1
-    ) c
-)::boolean AS used
+SELECT EXISTS (SELECT FROM charges)::boolean AS used
 `
 
-type ProviderAccountUsedParams struct {
-	Number int16
-	First  bool
-}
-
-// Whether any operation was sent to it: each is about a charge. From the newest on, so that an account in use is told at once; for one that is
-// not, all charges are read, once, by a person's command or a start that goes another way.
-func (q *Queries) ProviderAccountUsed(ctx context.Context, db DBTX, arg ProviderAccountUsedParams) (bool, error) {
-	row := db.QueryRow(ctx, providerAccountUsed, arg.Number, arg.First)
+// Whether any operation was ever sent, to whichever account: each is about a charge.
+func (q *Queries) ProviderAccountUsed(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, providerAccountUsed)
 	var used bool
 	err := row.Scan(&used)
 	return used, err

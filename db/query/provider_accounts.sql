@@ -29,15 +29,8 @@ WITH chosen AS (
 UPDATE provider_accounts SET current_since = clock_timestamp() WHERE number = @number::smallint;
 
 -- name: ProviderAccountUsed :one
--- Whether any operation was sent to it: each is about a charge. From the newest on, so that an account in use is told at once; for one that is
--- not, all charges are read, once, by a person's command or a start that goes another way.
-SELECT EXISTS (
-    SELECT FROM (
-        SELECT c.id FROM charges c
-        WHERE c.provider_account = @number::smallint OR (c.provider_account IS NULL AND @first::boolean)
-        ORDER BY c.id DESC LIMIT 1
-    ) c
-)::boolean AS used;
+-- Whether any operation was ever sent, to whichever account: each is about a charge.
+SELECT EXISTS (SELECT FROM charges)::boolean AS used;
 
 -- name: ProviderAccountNewest :one
 -- The newest charge of an account that the provider has named. Ids are in the order of time.

@@ -39,6 +39,10 @@ func (e *OtherAccountError) Error() string {
 type MissingRightError struct{ Cause error }
 
 func (e *MissingRightError) Error() string {
+	var p *provider.Error
+	if errors.As(e.Cause, &p) && p.HTTPStatus == http.StatusUnauthorized {
+		return "the provider does not take STRIPE_API_KEY: " + e.Cause.Error()
+	}
 	return "whose account STRIPE_API_KEY is for cannot be told: the key needs the right to read accounts (Account: read), or charges (Charges: read): " + e.Cause.Error()
 }
 
@@ -101,11 +105,7 @@ const (
 // compare asks for the newest charge of an account. Errors: [ErrUnreachable], [*MissingRightError], or the
 // database's.
 func (s *Store) compare(ctx context.Context, a asked, number int16) (verdictOn, error) {
-	var newest db.ProviderAccountNewestRow
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		newest, err = s.queries.ProviderAccountNewest(ctx, s.pool, db.ProviderAccountNewestParams{Number: number, First: number == firstAccount})
-		return err
-	})
+	newest, err := s.newest(ctx, number)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nothingKnown, nil
@@ -128,6 +128,16 @@ func (s *Store) compare(ctx context.Context, a asked, number int16) (verdictOn, 
 		return foreign, nil
 	}
 	return known, nil
+}
+
+// newest is the newest charge of an account that the provider has named. Errors: pgx.ErrNoRows, or the
+// database's.
+func (s *Store) newest(ctx context.Context, number int16) (row db.ProviderAccountNewestRow, err error) {
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		row, err = s.queries.ProviderAccountNewest(ctx, s.pool, db.ProviderAccountNewestParams{Number: number, First: number == firstAccount})
+		return err
+	})
+	return row, err
 }
 
 // Recognised is how an account was recognised.
@@ -186,6 +196,9 @@ func (s *Store) recognise(ctx context.Context, a asked) (r Recognised, err error
 	case err != nil:
 		return r, err
 	case says == foreign:
+		if newest, err := s.newest(ctx, current.Number); err == nil && !learnt {
+			current.Livemode = newest.Livemode
+		}
 		return r, s.other(ctx, a, current)
 	case says == nothingKnown && !named:
 		r.Unsure = a.unsure()

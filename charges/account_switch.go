@@ -153,15 +153,11 @@ func (s *Store) keepForgotten(ctx context.Context, a asked) error {
 	if err != nil || says != foreign {
 		return err
 	}
-	var livemode bool
-	if err := db.Retry(ctx, func(ctx context.Context) error {
-		newest, err := s.queries.ProviderAccountNewest(ctx, s.pool, db.ProviderAccountNewestParams{Number: firstAccount, First: true})
-		livemode = newest.Livemode
-		return err
-	}); err != nil {
+	newest, err := s.newest(ctx, firstAccount)
+	if err != nil {
 		return err
 	}
-	_, err = s.use(ctx, provider.Account{Livemode: livemode}, unasked)
+	_, err = s.use(ctx, provider.Account{Livemode: newest.Livemode}, unasked)
 	return err
 }
 

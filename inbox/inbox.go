@@ -37,6 +37,9 @@ type Config struct {
 	Secrets []string // signing secrets, any of which may have signed; none: nothing is taken
 	Apply   Apply    // nil where nothing is processed
 	Log     *slog.Logger
+	// Held returns an error while nothing can be processed; the events wait for that, as they are, or for
+	// another process. nil: never.
+	Held func() error
 }
 
 // Inbox receives and processes events. Safe for concurrent use.

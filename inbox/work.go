@@ -56,6 +56,9 @@ func (i *Inbox) Work(ctx context.Context) {
 
 // RunOnce takes up to most due events, processes each, and tells how many it took. Errors: the database's.
 func (i *Inbox) RunOnce(ctx context.Context, most int) (int, error) {
+	if i.cfg.Held != nil && i.cfg.Held() != nil {
+		return 0, nil
+	}
 	var rows []db.ProviderEvent
 	err := db.RetryConflict(ctx, func(ctx context.Context) (err error) {
 		rows, err = i.queries.InboxTake(ctx, i.cfg.Pool, db.InboxTakeParams{Lease: lease, Most: int32(most)}) //nolint:gosec // a handful

@@ -299,8 +299,64 @@ func TestCapturesAndRefundsStayWithTheirAccount(t *testing.T) {
 	w.sim.send("refund.created", books.Refunds[0].ID)
 	eventually(t, "the capture is settled by news", func() bool { code, _ := capture(second, "capture", "kc"); return code == http.StatusOK })
 	eventually(t, "the refund is settled by news", func() bool { code, _ := refund(second, "refund", "kr"); return code == http.StatusCreated })
+	b.askedOnlyWhose(t)
+}
+
+// A charge that waits for its payer at the former account is not asked for at the current one; its news ends it. What cannot be looked up
+// otherwise is left alone.
+func TestPayersOfTheFormerAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bothHear, "STRIPE_FLOW=payment_intents")
+	b := w.simOf("acct_b")
+	a := w.serve()
+	waits := w.client(a).Charge("waits", `{"amount":2000,"currency":"usd","source":"tok_threeDSecureRequired"}`)
+	paid := w.client(a).Charge("paid", twenty)
+	if waits.Code != http.StatusCreated || !strings.Contains(string(waits.Body), `"status":"pending"`) || paid.Code != http.StatusCreated {
+		t.Fatalf("%d %s, %d %s", waits.Code, waits.Body, paid.Code, paid.Body)
+	}
+	a.kill()
+	if r := w.run(at(b), "provider", "switch"); !strings.Contains(r.stdout, "1 charges that wait for their payer") {
+		t.Errorf("%+v", r)
+	}
+	execSQL(t, w.dbURL, "UPDATE charges SET awaits_at = now() WHERE awaits_at IS NOT NULL")
+	if r := w.run(at(b), "reconcile"); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	if !querySQL[bool](t, w.dbURL, "SELECT awaits_at > now() FROM charges WHERE awaits_at IS NOT NULL") {
+		t.Error("nobody came to the charge that was due")
+	}
+	second := w.serve(at(b, inbox)...)
+	var books struct {
+		Intents []struct{ ID, Status string }
+		Charges []struct{ ID string }
+	}
+	w.sim.control(http.MethodGet, "ledger", nil, &books)
+	for _, in := range books.Intents {
+		if in.Status == "requires_action" {
+			w.sim.control(http.MethodPost, "authenticate", map[string]string{"intent": in.ID, "outcome": "succeed"}, nil)
+		}
+	}
+	w.sim.tellTo(second, newsOfA)
+	w.sim.control(http.MethodGet, "ledger", nil, &books)
+	for _, c := range books.Charges {
+		w.sim.send("charge.succeeded", c.ID)
+	}
+	eventually(t, "the payer's success is learnt", func() bool {
+		return strings.Contains(string(w.client(second).Get("/v1/charges/"+waits.ID()).Body), `"status":"succeeded"`)
+	})
+	theirs := querySQL[string](t, w.dbURL, "SELECT provider_id FROM charges WHERE id = $1", paid.ID())
+	w.sim.control(http.MethodPost, "dispute", map[string]string{"charge": theirs}, nil)
+	eventually(t, "the dispute is left alone", func() bool {
+		return querySQL[int](t, w.dbURL, "SELECT count(*)::integer FROM provider_events WHERE type = 'charge.dispute.created' AND result LIKE '%left alone'") > 0
+	})
+	b.askedOnlyWhose(t)
+}
+
+// askedOnlyWhose fails the test if the provider was asked, or sent, anything but whose account it is.
+func (s *sim) askedOnlyWhose(t *testing.T) {
+	t.Helper()
 	var log struct{ Data []simRequest }
-	b.control(http.MethodGet, "requests?limit=1000", nil, &log)
+	s.control(http.MethodGet, "requests?limit=1000", nil, &log)
 	for _, r := range log.Data {
 		if r.Path != "/v1/account" {
 			t.Errorf("the other account was asked %s %s", r.Method, r.Path)

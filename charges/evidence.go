@@ -62,9 +62,7 @@ func (l *Learner) elsewhere(ctx context.Context, n News) (*db.ChargeOfNewsRow, e
 			Object spoken `json:"object"`
 		} `json:"data"`
 	}
-	if json.Unmarshal(n.Payload, &e, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) != nil {
-		return nil, nil
-	}
+	_ = json.Unmarshal(n.Payload, &e, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // else it names nothing
 	p := db.ChargeOfNewsParams{ProviderID: e.Data.Object.chargeID(), OperationID: e.Data.Object.operation(l.cfg.Installation)}
 	if p.ProviderID == "" && p.OperationID == "" {
 		return nil, nil

@@ -102,7 +102,9 @@ func (p measured) FindIntent(ctx context.Context, l provider.Lookup) ([]provider
 func (p measured) Now() (time.Time, bool) { return p.provider.Now() }
 
 // Told asks nobody, so there is nothing to count.
-func (p measured) Told(payload []byte) (*provider.Charge, *provider.Refund) { return p.provider.Told(payload) }
+func (p measured) Told(payload []byte) (*provider.Charge, *provider.Refund) {
+	return p.provider.Told(payload)
+}
 
 func (p measured) Account(ctx context.Context) (provider.Account, error) {
 	began := time.Now()

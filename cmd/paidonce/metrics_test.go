@@ -50,6 +50,9 @@ func newWatched(t *testing.T, change func(*config)) *watched {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.close)
+	if err := a.recognise(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	w := &watched{t: t, app: a, sim: sim}
 	if w.edge, err = a.edge(); err != nil {
 		t.Fatal(err)

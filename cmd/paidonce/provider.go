@@ -15,12 +15,12 @@ import (
 func newProviderCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "provider",
-		Short: "The account at the payment provider: show, switch",
+		Short: "The account at the payment provider and its books: show, switch, recover",
 		Long: `Operations are sent to one account at the provider, in one of its modes, test or live. serve, reconcile and audit refuse a STRIPE_API_KEY that is
 for another one, once anything was sent: what has no outcome there would be charged again here.`,
 		Example: "  paidonce provider show\n  STRIPE_API_KEY=sk_live_… paidonce provider switch     # with the new key",
 	}
-	c.AddCommand(newProviderShowCommand(), newProviderSwitchCommand())
+	c.AddCommand(newProviderShowCommand(), newProviderSwitchCommand(), newProviderRecoverCommand())
 	return c
 }
 

@@ -29,7 +29,7 @@ const (
 type Provider interface {
 	// Charge creates a charge under r.IdempotencyKey.
 	Charge(ctx context.Context, r ChargeRequest) (ChargeOutcome, error)
-	// FindCharge looks for the charge that an operation made, through a listing that is consistent.
+	// FindCharge looks for the charge that an operation made, through a listing that is consistent. It may end at the first hits.
 	// Zero hits in a complete answer is a miss; an incomplete answer is an error.
 	FindCharge(ctx context.Context, l Lookup) ([]Charge, error)
 	// Now returns the provider's own time: that of its last answer, carried on by this machine's
@@ -134,8 +134,13 @@ type Lookup struct {
 	Tags Tags
 	// ChargeID limits a refund look-up to the refunds of this charge; unused for charges and intents.
 	ChargeID string
-	// The attempts lie between From and To, in the provider's time; the adapter widens the window by an allowance of its own.
+	// The attempts lie between From and To, in the provider's time; the adapter widens the window by an allowance of its own. A zero
+	// From or To leaves that side open.
 	From, To time.Time
+	// Near is where the attempts are likeliest to lie; zero: at From. A long look-up begins there.
+	Near time.Time
+	// Within: a look-up that has read something after this long, and not all, ends as incomplete; 0: it has the context's time.
+	Within time.Duration
 }
 
 // Charge is a charge as the provider has it.

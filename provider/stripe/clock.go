@@ -12,6 +12,7 @@ type clock struct {
 	mu   sync.Mutex
 	told time.Time // the newest Date
 	at   time.Time // monotonic: when it was read
+	sets int       // how often it was set to another time than it had come to
 }
 
 // read takes the time from an answer. Of answers that arrive out of order the newest Date counts, but
@@ -24,7 +25,12 @@ func (c *clock) read(h http.Header) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if carried := c.told.Add(now.Sub(c.at)); !c.told.IsZero() && told.Before(carried) && carried.Sub(told) < dateSlack {
+	carried := c.told.Add(now.Sub(c.at))
+	switch {
+	case c.told.IsZero():
+	case carried.Sub(told).Abs() >= dateSlack:
+		c.sets++
+	case told.Before(carried):
 		return
 	}
 	c.told, c.at = told, now
@@ -33,6 +39,13 @@ func (c *clock) read(h http.Header) {
 // dateSlack is by how much an answer's Date may lie behind the clock without setting it back: Date is
 // cut down to a second, and an answer may have been on its way for as long as a call may take.
 const dateSlack = 25 * time.Second
+
+// turned tells how often the clock was set: whatever was concluded from its time before that is not to be relied on.
+func (c *clock) turned() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sets
+}
 
 // now returns the provider's time, if it has told one.
 func (c *clock) now() (time.Time, bool) {

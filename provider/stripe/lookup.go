@@ -14,9 +14,9 @@ import (
 	"paidonce/provider"
 )
 
-// allowance widens a look-up's window on both sides. The window comes from our database's clock, "created" from Stripe's,
-// and Stripe may carry a request out well after it was sent. Too wide costs pages; too narrow would prove an absence that
-// isn't one.
+// allowance widens a look-up's window on both sides. Both the window and "created" are Stripe's time, so
+// this is for what Stripe's own machines may differ by, and for a request that it carries out well after
+// it was sent. Too wide costs pages; too narrow would prove an absence that isn't one.
 const allowance = 5 * time.Minute
 
 const pageSize = 100
@@ -151,35 +151,52 @@ func walk[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 		if cursor != "" {
 			query.Set("starting_after", cursor)
 		}
-		var list wireList[T]
-		res := p.get(ctx, path, query, &list, onePage)
-		refusal, failed := p.settle(res)
-		if failed != nil {
-			return failed
-		}
-		if refusal != nil {
-			return p.refusedRead(res, refusal)
-		}
-		page := &list.page
-		if !maybe(page.Object, "list") || !page.HasMore.given || page.Data == nil {
-			return p.unreadable(res, "a list")
+		items, more, err := page[T](ctx, p, path, query)
+		if err != nil {
+			return err
 		}
 		last := ""
-		for i := range page.Data {
+		for i := range items {
 			var err error
-			if last, err = take(&page.Data[i]); err != nil {
+			if last, err = take(&items[i]); err != nil {
 				return err
 			} else if last == "" {
-				return p.unreadable(res, "a list of what was asked for")
+				return p.notList()
 			}
 		}
-		if !page.HasMore.on {
+		if !more {
 			return nil
 		}
 		if last == "" || last == cursor {
-			return p.unreadable(res, "a list that goes on: it has more, but no next page")
+			return p.noNextPage()
 		}
 		cursor = last
 	}
 	return &provider.Error{Kind: provider.Unknown, Message: "the look-up was given up after " + strconv.Itoa(pages) + " pages"}
+}
+
+// page reads one page of a list, and whether there are more.
+func page[T any](ctx context.Context, p *Provider, path string, query *form.Values) (items []T, more bool, err error) {
+	var list wireList[T]
+	res := p.get(ctx, path, query, &list, onePage)
+	refusal, failed := p.settle(res)
+	if failed != nil {
+		return nil, false, failed
+	}
+	if refusal != nil {
+		return nil, false, p.refusedRead(res, refusal)
+	}
+	got := &list.page
+	if !maybe(got.Object, "list") || !got.HasMore.given || got.Data == nil {
+		return nil, false, p.unreadable(res, "a list")
+	}
+	return got.Data, got.HasMore.on, nil
+}
+
+func (p *Provider) notList() *provider.Error {
+	return p.odd("the answer is not a list of what was asked for")
+}
+
+func (p *Provider) noNextPage() *provider.Error {
+	return p.odd("the answer is not a list that goes on: it has more, but no next page")
 }

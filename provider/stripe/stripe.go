@@ -33,7 +33,7 @@ type Config struct {
 	// MaxIdleConns is how many connections are kept for the next call. It should be near the number of calls in flight,
 	// or each call pays for a handshake. 0: 1024.
 	MaxIdleConns int
-	// MaxPages caps a look-up, at 100 objects a page; beyond it the look-up is inconclusive. 0: 1000.
+	// MaxPages caps the list of one charge's refunds, at 100 a page; beyond it the look-up is inconclusive. 0: 1000.
 	MaxPages int
 }
 
@@ -89,16 +89,20 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("stripe: %w", errors.Join(problems...))
 	}
 	p := &Provider{key: cfg.APIKey, timeout: orElse(cfg.Timeout, defaultTimeout), pages: orElse(cfg.MaxPages, defaultPages)}
-	p.charges.provider, p.charges.path, p.charges.hit = p, "/v1/charges", p.charge
 	p.livemode = strings.HasPrefix(cfg.APIKey[len("sk_"):], "live_")
-	p.charges.look = func(c *chargeFields) (string, provider.Tags) { return c.name(), c.Metadata.tags() }
-	p.charges.whole = (*chargeFields).whole
-	p.intents.provider, p.intents.path, p.intents.hit = p, intentsPath, p.intent
-	p.intents.look = func(i *intentFields) (string, provider.Tags) { return i.name(), i.Metadata.tags() }
-	p.intents.whole = (*intentFields).whole
+	p.clock = &clock{}
+	p.charges = searches[chargeFields, provider.Charge]{
+		provider: p, path: "/v1/charges", hit: p.charge, whole: (*chargeFields).whole, get: p.GetCharge, searching: make(chan struct{}, searchesMax),
+		look: func(c *chargeFields) passed { return passed{c.name(), c.Metadata.tags(), c.Created.Time} },
+		tags: func(c *provider.Charge) provider.Tags { return c.Tags },
+	}
+	p.intents = searches[intentFields, provider.Intent]{
+		provider: p, path: intentsPath, hit: p.intent, whole: (*intentFields).whole, get: p.GetIntent, searching: make(chan struct{}, searchesMax),
+		look: func(i *intentFields) passed { return passed{i.name(), i.Metadata.tags(), i.Created.Time} },
+		tags: func(i *provider.Intent) provider.Tags { return i.Tags },
+	}
 	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
 	p.idle = transport
-	p.clock = &clock{}
 	p.backend = newBackend(base, transport, p.clock)
 	return p, nil
 }

@@ -100,7 +100,7 @@ func (s *shop) serveWith(t *testing.T, change func(*api.Config), secrets ...stri
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	cfg, store := charges.Config{Installation: "test", LookupMisses: 3}, charges.NewStore(pool, 24*time.Hour)
+	cfg, store := charges.Config{Installation: "test", LookupMisses: 3, Clocks: charges.NewClocks(psp, log)}, charges.NewStore(pool, 24*time.Hour)
 	engine := idemkeys.NewEngine(pool, idemkeys.Config{
 		StaleAfter: 90 * time.Second, ProviderTimeout: s.timeout, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute, KeyTTL: 24 * time.Hour,
 	}, log, map[string]idemkeys.Kind{

@@ -51,7 +51,9 @@ func (p capturing) capture(ctx context.Context, op idemkeys.Operation) (idemkeys
 		return idemkeys.Commit{}, parked("the charge %s is captured already, or is another operation's to capture", row.ID)
 	}
 	plan := op.Plan()
+	var clocks reading
 	if plan != idemkeys.Send || row.Captured { // the latter by the very operation that the database had forgotten
+		clocks = p.cfg.Clocks.read(ctx, op)
 		got, err := p.provider.GetCharge(ctx, f.Request.ChargeID)
 		if err := lookedUp(op, err); err != nil {
 			return idemkeys.Commit{}, err
@@ -63,7 +65,7 @@ func (p capturing) capture(ctx context.Context, op idemkeys.Operation) (idemkeys
 		}
 	}
 	if plan == idemkeys.LookUpOnly {
-		return absent(op, p.cfg, func() idemkeys.Commit { return p.neverMade(op, f) })
+		return absent(op, p.cfg, clocks, func() idemkeys.Commit { return p.neverMade(op, f) })
 	}
 	outcome, err := p.provider.Capture(ctx, f.Request)
 	switch {

@@ -60,14 +60,15 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 		return idemkeys.Commit{}, err
 	}
 	if plan := op.Plan(); plan != idemkeys.Send {
-		found, err := i.findIntent(ctx, f, op)
+		clocks := i.cfg.Clocks.read(ctx, op)
+		found, err := i.findIntent(ctx, f, op, clocks)
 		switch {
 		case err != nil:
 			return idemkeys.Commit{}, err
 		case found != nil:
 			return i.keep(f, *found)
 		case plan == idemkeys.LookUpOnly:
-			return absent(op, i.cfg, func() idemkeys.Commit { return i.neverMade(op, f.Request) })
+			return absent(op, i.cfg, clocks, func() idemkeys.Commit { return i.neverMade(op, f.Request) })
 		}
 	}
 	request := f.Request
@@ -82,9 +83,12 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	return i.keep(f, *outcome.Intent)
 }
 
-// findIntent looks for the operation's intent. nil, nil: a complete look-up found nothing.
-func (i intending) findIntent(ctx context.Context, f intentFrozen, op idemkeys.Operation) (*provider.Intent, error) {
-	hits, err := i.provider.FindIntent(ctx, provider.Lookup{Tags: f.Request.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+// findIntent looks for the operation's intent. nil, nil: there is none, or the look-up was cut short and it may be sent again.
+func (i intending) findIntent(ctx context.Context, f intentFrozen, op idemkeys.Operation, clocks reading) (*provider.Intent, error) {
+	hits, err := i.provider.FindIntent(ctx, i.cfg.lookup(ctx, op, clocks, f.Request.Tags, f.Request.ProviderTime))
+	if i.cfg.cutShort(op, clocks, f.Request.ProviderTime, err) {
+		err = nil
+	}
 	err = lookedUp(op, err)
 	switch {
 	case err != nil:
@@ -126,14 +130,16 @@ func (i intending) confirm(ctx context.Context, op idemkeys.Operation) (idemkeys
 	if err := i.store.stillPending(ctx, op); err != nil {
 		return idemkeys.Commit{}, err
 	}
+	var clocks reading
 	if op.Reached {
+		clocks = i.cfg.Clocks.read(ctx, op)
 		if c, over, err := i.confirmed(ctx, op, f); over || err != nil {
 			return c, err
 		}
 	}
 	op.WindowOpen = true
 	if op.Plan() == idemkeys.LookUpOnly {
-		return absent(op, i.cfg, func() idemkeys.Commit { return i.through(f.IntentID).neverMade(op, f.Request) })
+		return absent(op, i.cfg, clocks, func() idemkeys.Commit { return i.through(f.IntentID).neverMade(op, f.Request) })
 	}
 	outcome, err := i.provider.ConfirmIntent(ctx, provider.ConfirmRequest{IdempotencyKey: f.ConfirmKey, Tags: f.Request.Tags, IntentID: f.IntentID})
 	switch {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"paidonce/db"
 	"paidonce/idemkeys"
@@ -24,6 +25,10 @@ type Config struct {
 	OwnReceipts  bool   // we mail the receipts of charges that are claimed from now on, so the provider is not told where to
 	// LookupMisses is how many complete look-ups, over idemkeys.Config.LookupSpan, prove that a charge was never made.
 	LookupMisses int
+	// Clocks tells the provider's time; without it no absence is proven.
+	Clocks *Clocks
+	// KeyWindow and RunLimit are those of [idemkeys.Config].
+	KeyWindow, RunLimit time.Duration
 }
 
 // Creation is the charge as a kind of operation: what is done at each recovery point.
@@ -52,8 +57,10 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 		return idemkeys.Commit{}, err
 	}
 	plan := op.Plan()
+	var clocks reading
 	if plan != idemkeys.Send {
-		found, err := c.lookUp(ctx, op, r)
+		clocks = c.cfg.Clocks.read(ctx, op)
+		found, err := c.lookUp(ctx, op, r, clocks)
 		if err != nil {
 			return idemkeys.Commit{}, err
 		}
@@ -62,7 +69,7 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 		}
 	}
 	if plan == idemkeys.LookUpOnly {
-		return absent(op, c.cfg, func() idemkeys.Commit { return c.neverMade(op, r) })
+		return absent(op, c.cfg, clocks, func() idemkeys.Commit { return c.neverMade(op, r) })
 	}
 	r.Claim = dated(r.Claim, op.CreatedAt)
 	outcome, err := c.provider.Charge(ctx, r)
@@ -80,9 +87,12 @@ func noted(c idemkeys.Commit, note string) idemkeys.Commit {
 	return c
 }
 
-// lookUp asks the provider for the operation's charge. nil, nil: a complete look-up found nothing. Anything doubtful is for a person.
-func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest) (*provider.Charge, error) {
-	hits, err := c.provider.FindCharge(ctx, provider.Lookup{Tags: r.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+// lookUp asks the provider for the operation's charge. nil, nil: there is none, or the look-up was cut short and it may be sent again. Anything doubtful is for a person.
+func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest, clocks reading) (*provider.Charge, error) {
+	hits, err := c.provider.FindCharge(ctx, c.cfg.lookup(ctx, op, clocks, r.Tags, r.ProviderTime))
+	if c.cfg.cutShort(op, clocks, r.ProviderTime, err) {
+		err = nil
+	}
 	if err = lookedUp(op, err); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,9 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 		return idemkeys.Commit{}, err
 	}
 	plan := op.Plan()
+	var clocks reading
 	if plan != idemkeys.Send {
+		clocks = p.cfg.Clocks.read(ctx, op)
 		found, err := p.lookUp(ctx, op, f)
 		if err != nil {
 			return idemkeys.Commit{}, err
@@ -56,7 +58,7 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 		}
 	}
 	if plan == idemkeys.LookUpOnly {
-		return absent(op, p.cfg, func() idemkeys.Commit { return p.neverMade(op, f) })
+		return absent(op, p.cfg, clocks, func() idemkeys.Commit { return p.neverMade(op, f) })
 	}
 	outcome, err := p.provider.Refund(ctx, f.Request)
 	if err != nil {
@@ -69,7 +71,7 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 }
 
 func (p refunding) lookUp(ctx context.Context, op idemkeys.Operation, f refundFrozen) (*provider.Refund, error) {
-	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID})
 	err = lookedUp(op, err)
 	switch {
 	case err != nil:

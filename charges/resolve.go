@@ -20,7 +20,10 @@ func (c creation) resolve(ctx context.Context, op idemkeys.Operation, word idemk
 	if word.Succeeded {
 		return c.resolveSucceeded(ctx, op, r, word)
 	}
-	hits, err := c.provider.FindCharge(ctx, provider.Lookup{Tags: r.Tags, From: op.FirstAttemptAt, To: op.LastAttemptAt})
+	clocks := c.cfg.Clocks.read(ctx, op)
+	l := clocks.window(op, r.ProviderTime, c.cfg.RunLimit)
+	l.Tags = r.Tags
+	hits, err := c.provider.FindCharge(ctx, l)
 	if err != nil {
 		return idemkeys.Commit{}, fmt.Errorf("the provider could not be asked: %w", err)
 	}
@@ -31,6 +34,9 @@ func (c creation) resolve(ctx context.Context, op idemkeys.Operation, word idemk
 	}
 	if len(hits) > 0 {
 		return c.settled(op, r, hits[0]), nil
+	}
+	if !clocks.known {
+		return idemkeys.Commit{}, errors.New("the provider did not tell its time, so it is not known where to look for the charge")
 	}
 	return c.neverMade(op, r), nil
 }

@@ -80,6 +80,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 			Description: p.Description, ReceiptEmail: p.ReceiptEmail, StatementDescriptorSuffix: p.StatementDescriptorSuffix, Metadata: p.Metadata,
 			Claim: frozenNote(r, kind, id, p.Capture),
 		}
+		request.ProviderTime = s.cfg.Clocks.seconds()
 		if s.cfg.OwnReceipts { // frozen with the rest, so that no attempt of any instance makes the provider mail one, too
 			request.ReceiptEmail, request.OwnReceiptEmail = "", p.ReceiptEmail
 		}
@@ -106,7 +107,10 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		claimedAt, won, err := s.store.claims.Do(ctx, row)
 		op := row.op.Leased(claimedAt, row.asked)
-		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt = claimedAt, claimedAt, claimedAt
+		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = claimedAt, claimedAt, claimedAt, claimedAt
+		if won {
+			s.cfg.Clocks.compare(op.Now())
+		}
 		return op, won, err
 	}
 }

@@ -56,7 +56,7 @@ func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Ope
 	if won && err == nil {
 		s.recent.add(op.ID)
 	}
-	op.FirstAttemptAt, op.LastAttemptAt = op.CreatedAt, op.CreatedAt
+	op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = op.CreatedAt, op.CreatedAt, op.CreatedAt
 	return op.Leased(op.CreatedAt, asked), won && err == nil, err
 }
 

@@ -12,16 +12,6 @@ import (
 
 // What phases of all kinds conclude when they know no outcome. Each of them ends: in an outcome, in proof that nothing moved, or with a person.
 
-// absent is what a complete look-up that found nothing comes to when nothing may be sent any more: enough of them, over enough time, prove that the
-// object was never made; before that nothing is concluded.
-func absent(op idemkeys.Operation, cfg Config, never func() idemkeys.Commit) (idemkeys.Commit, error) {
-	looks := op.Misses + 1
-	if looks >= cfg.LookupMisses && op.SpanOver {
-		return noted(never(), fmt.Sprintf("absent in %d complete look-ups", looks)), nil
-	}
-	return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Reason: fmt.Sprintf("look-up %d found nothing; absence is not proven yet", looks)}
-}
-
 // doubt is what a provider's error leaves us with.
 type doubt struct{ *idemkeys.Unresolved }
 

@@ -479,11 +479,12 @@ func (q *Queries) KeyRestore(ctx context.Context, db DBTX, arg KeyRestoreParams)
 }
 
 const keysReached = `-- name: KeysReached :execrows
-UPDATE idempotency_keys SET first_attempt_at = coalesce(first_attempt_at, created_at), lookup_misses = 0, first_miss_at = NULL
-WHERE status = 'in_progress' AND (first_attempt_at IS NULL OR lookup_misses > 0)
+UPDATE idempotency_keys SET first_attempt_at = coalesce(first_attempt_at, created_at), sent_at = clock_timestamp(), lookup_misses = 0, first_miss_at = NULL, miss_skew = NULL
+WHERE status = 'in_progress'
 `
 
-// What was unfinished at the moment to which the database was put back may have been driven since: it is taken for sent, from its claim on, and looked up first.
+// What was unfinished at the moment to which the database was put back may have been driven, and sent, since: it is taken for sent from its claim on until now, and looked
+// up first.
 func (q *Queries) KeysReached(ctx context.Context, db DBTX) (int64, error) {
 	result, err := db.Exec(ctx, keysReached)
 	if err != nil {

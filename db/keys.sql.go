@@ -23,7 +23,7 @@ func (q *Queries) InstallationTag(ctx context.Context, db DBTX) (string, error) 
 
 const keyAdvance = `-- name: KeyAdvance :execrows
 UPDATE idempotency_keys k SET recovery_point = $1, params = $2::bytea,
-    first_attempt_at = clock_timestamp(), passes = 0, server_errors = 0, lookup_misses = 0, first_miss_at = NULL
+    first_attempt_at = clock_timestamp(), passes = 0, server_errors = 0, lookup_misses = 0, first_miss_at = NULL, sent_at = NULL, miss_skew = NULL
 WHERE k.account_id = $3 AND k.key = $4 AND k.operation_id = $5
     AND k.lease_token = $6::text AND k.recovery_point = $7 AND k.finished_at IS NULL
 `
@@ -245,18 +245,22 @@ WITH ownerless AS (
 ), leased AS (
     UPDATE idempotency_keys k SET
         lease_token = $6::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, passes = k.passes + 1,
-        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL,
+        sent_at = CASE WHEN k.server_errors < $7::integer AND k.lookup_misses = 0
+            AND coalesce(k.first_attempt_at > clock_timestamp() - $1::interval, true)
+            THEN clock_timestamp() ELSE coalesce(k.sent_at, k.last_attempt_at) END
     FROM due
     WHERE k.account_id = due.account_id AND k.key = due.key AND due.account_id > '' AND due.key > ''
-    RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, k.passes, due.reached, due.locked_at AS was_locked_at
+    RETURNING k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, k.passes, k.sent_at, k.miss_skew, due.reached, due.locked_at AS was_locked_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
-    SELECT leased.operation_id, 'resumed', leased.attempts, $7::text, leased.was_locked_at,
+    SELECT leased.operation_id, 'resumed', leased.attempts, $8::text, leased.was_locked_at,
         CASE WHEN leased.was_locked_at IS NULL THEN 'its time had come' ELSE 'its owner is gone' END
     FROM leased
 )
 SELECT account_id, key, operation_id, kind, params, resource_id, request_id, recovery_point, lease_token::text AS lease_token, attempts,
     created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses, passes,
+    coalesce(sent_at, first_attempt_at)::timestamptz AS sent_at, miss_skew,
     reached::boolean AS reached,
     (first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
     coalesce(first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
@@ -265,13 +269,14 @@ FROM leased
 `
 
 type KeyLeaseDueParams struct {
-	KeyWindow  time.Duration
-	LookupSpan time.Duration
-	PassStart  time.Time
-	StaleAfter time.Duration
-	Most       int32
-	LeaseToken string
-	Actor      string
+	KeyWindow       time.Duration
+	LookupSpan      time.Duration
+	PassStart       time.Time
+	StaleAfter      time.Duration
+	Most            int32
+	LeaseToken      string
+	ServerErrorsMax int32
+	Actor           string
 }
 
 type KeyLeaseDueRow struct {
@@ -291,6 +296,8 @@ type KeyLeaseDueRow struct {
 	ServerErrors   int32
 	LookupMisses   int32
 	Passes         int32
+	SentAt         time.Time
+	MissSkew       *float64
 	Reached        bool
 	WindowOpen     bool
 	SpanOver       bool
@@ -311,6 +318,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 		arg.StaleAfter,
 		arg.Most,
 		arg.LeaseToken,
+		arg.ServerErrorsMax,
 		arg.Actor,
 	)
 	if err != nil {
@@ -337,6 +345,8 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 			&i.ServerErrors,
 			&i.LookupMisses,
 			&i.Passes,
+			&i.SentAt,
+			&i.MissSkew,
 			&i.Reached,
 			&i.WindowOpen,
 			&i.SpanOver,
@@ -355,6 +365,7 @@ func (q *Queries) KeyLeaseDue(ctx context.Context, db DBTX, arg KeyLeaseDueParam
 const keyLeasedDue = `-- name: KeyLeasedDue :many
 SELECT k.account_id, k.key, k.operation_id, k.kind, k.params, k.resource_id, k.request_id, k.recovery_point, k.lease_token::text AS lease_token, k.attempts,
     k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses, k.passes,
+    coalesce(k.sent_at, k.first_attempt_at)::timestamptz AS sent_at, k.miss_skew,
     true::boolean AS reached,
     (k.first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
     coalesce(k.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over,
@@ -386,6 +397,8 @@ type KeyLeasedDueRow struct {
 	ServerErrors   int32
 	LookupMisses   int32
 	Passes         int32
+	SentAt         time.Time
+	MissSkew       *float64
 	Reached        bool
 	WindowOpen     bool
 	SpanOver       bool
@@ -420,6 +433,8 @@ func (q *Queries) KeyLeasedDue(ctx context.Context, db DBTX, arg KeyLeasedDuePar
 			&i.ServerErrors,
 			&i.LookupMisses,
 			&i.Passes,
+			&i.SentAt,
+			&i.MissSkew,
 			&i.Reached,
 			&i.WindowOpen,
 			&i.SpanOver,
@@ -513,7 +528,7 @@ func (q *Queries) KeyPark(ctx context.Context, db DBTX, arg KeyParkParams) (int6
 
 const keyRead = `-- name: KeyRead :one
 
-SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, k.passes,
+SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_hash, k.request_id, k.params, k.resource_id, k.status, k.recovery_point, k.lease_token, k.locked_at, k.attempts, k.first_attempt_at, k.last_attempt_at, k.next_run_at, k.server_errors, k.lookup_misses, k.first_miss_at, k.last_error, k.parked_at, k.response_code, k.response_headers, k.response_body, k.created_at, k.finished_at, k.expires_at, k.passes, k.sent_at, k.miss_skew,
     (k.lease_token IS NOT NULL AND k.locked_at <= clock_timestamp() - $1::interval)::boolean AS stale,
     coalesce(k.expires_at <= clock_timestamp(), false)::boolean AS expired,
     coalesce(k.first_attempt_at > clock_timestamp() - $2::interval, true)::boolean AS window_open,
@@ -592,6 +607,8 @@ func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyR
 		&i.IdempotencyKey.FinishedAt,
 		&i.IdempotencyKey.ExpiresAt,
 		&i.IdempotencyKey.Passes,
+		&i.IdempotencyKey.SentAt,
+		&i.IdempotencyKey.MissSkew,
 		&i.Stale,
 		&i.Expired,
 		&i.WindowOpen,
@@ -611,10 +628,11 @@ WITH released AS (
         next_run_at = clock_timestamp() + $4::interval,
         first_attempt_at = CASE WHEN $5::boolean THEN NULL ELSE k.first_attempt_at END,
         server_errors = k.server_errors + $6::integer,
-        lookup_misses = CASE WHEN $7::boolean THEN k.lookup_misses + 1 ELSE k.lookup_misses END,
-        first_miss_at = CASE WHEN $7::boolean THEN coalesce(k.first_miss_at, clock_timestamp()) ELSE k.first_miss_at END
-    WHERE k.account_id = $8 AND k.key = $9 AND k.operation_id = $10
-        AND k.lease_token = $11::text AND k.recovery_point = $12 AND k.finished_at IS NULL
+        lookup_misses = CASE WHEN $7::boolean AND NOT $8::boolean THEN k.lookup_misses + 1 WHEN $7 THEN 1 ELSE k.lookup_misses END,
+        first_miss_at = CASE WHEN $7 AND ($8 OR k.first_miss_at IS NULL) THEN clock_timestamp() ELSE k.first_miss_at END,
+        miss_skew = CASE WHEN $7 AND ($8 OR k.first_miss_at IS NULL) THEN $9::float8 ELSE k.miss_skew END
+    WHERE k.account_id = $10 AND k.key = $11 AND k.operation_id = $12
+        AND k.lease_token = $13::text AND k.recovery_point = $14 AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 )
 INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
@@ -629,6 +647,8 @@ type KeyReleaseParams struct {
 	NotReached    bool
 	ServerErrors  int32
 	Missed        bool
+	Anew          bool
+	Skew          float64
 	AccountID     string
 	Key           string
 	OperationID   string
@@ -646,6 +666,8 @@ func (q *Queries) KeyRelease(ctx context.Context, db DBTX, arg KeyReleaseParams)
 		arg.NotReached,
 		arg.ServerErrors,
 		arg.Missed,
+		arg.Anew,
+		arg.Skew,
 		arg.AccountID,
 		arg.Key,
 		arg.OperationID,
@@ -687,42 +709,48 @@ const keyTakeOver = `-- name: KeyTakeOver :one
 WITH taken AS (
     UPDATE idempotency_keys k SET
         lease_token = $3::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
-        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
-    WHERE k.account_id = $4 AND k.key = $5 AND k.operation_id = $6
-        AND k.finished_at IS NULL AND (k.parked_at IS NULL OR $7::boolean)
-        AND k.lease_token IS NOT DISTINCT FROM $8::text AND k.attempts = $9::integer
-        AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $10::interval)
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL,
+        sent_at = CASE WHEN k.server_errors < $4::integer AND k.lookup_misses = 0
+            AND coalesce(k.first_attempt_at > clock_timestamp() - $1::interval, true)
+            THEN clock_timestamp() ELSE coalesce(k.sent_at, k.last_attempt_at) END
+    WHERE k.account_id = $5 AND k.key = $6 AND k.operation_id = $7
+        AND k.finished_at IS NULL AND (k.parked_at IS NULL OR $8::boolean)
+        AND k.lease_token IS NOT DISTINCT FROM $9::text AND k.attempts = $10::integer
+        AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $11::interval)
         AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
             AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
-    RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at
+    RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at, k.sent_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
-    SELECT taken.operation_id, 'resumed', taken.attempts, $11::text, $12::timestamptz, $13::text FROM taken
+    SELECT taken.operation_id, 'resumed', taken.attempts, $12::text, $13::timestamptz, $14::text FROM taken
 )
 SELECT clock_timestamp()::timestamptz AS now,
+    coalesce(taken.sent_at, taken.first_attempt_at)::timestamptz AS sent_at,
     (taken.first_attempt_at > clock_timestamp() - $1::interval)::boolean AS window_open,
     coalesce(taken.first_miss_at <= clock_timestamp() - $2::interval, false)::boolean AS span_over
 FROM taken
 `
 
 type KeyTakeOverParams struct {
-	KeyWindow    time.Duration
-	LookupSpan   time.Duration
-	LeaseToken   string
-	AccountID    string
-	Key          string
-	OperationID  string
-	Parked       bool
-	SeenToken    *string
-	SeenAttempts int32
-	StaleAfter   time.Duration
-	Actor        string
-	SeenLockedAt *time.Time
-	Detail       string
+	KeyWindow       time.Duration
+	LookupSpan      time.Duration
+	LeaseToken      string
+	ServerErrorsMax int32
+	AccountID       string
+	Key             string
+	OperationID     string
+	Parked          bool
+	SeenToken       *string
+	SeenAttempts    int32
+	StaleAfter      time.Duration
+	Actor           string
+	SeenLockedAt    *time.Time
+	Detail          string
 }
 
 type KeyTakeOverRow struct {
 	Now        time.Time
+	SentAt     time.Time
 	WindowOpen bool
 	SpanOver   bool
 }
@@ -734,6 +762,7 @@ func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParam
 		arg.KeyWindow,
 		arg.LookupSpan,
 		arg.LeaseToken,
+		arg.ServerErrorsMax,
 		arg.AccountID,
 		arg.Key,
 		arg.OperationID,
@@ -746,7 +775,12 @@ func (q *Queries) KeyTakeOver(ctx context.Context, db DBTX, arg KeyTakeOverParam
 		arg.Detail,
 	)
 	var i KeyTakeOverRow
-	err := row.Scan(&i.Now, &i.WindowOpen, &i.SpanOver)
+	err := row.Scan(
+		&i.Now,
+		&i.SentAt,
+		&i.WindowOpen,
+		&i.SpanOver,
+	)
 	return i, err
 }
 

@@ -208,6 +208,10 @@ type IdempotencyKey struct {
 	ExpiresAt *time.Time
 	// How many times the reconciler drove it. Its pauses grow with these alone: an impatient client must not make the reconciler wait.
 	Passes int32
+	// When the latest attempt began that could send, those left out that only looked; null: the attempts of this step are all that is known.
+	SentAt *time.Time
+	// How many seconds the provider's clock was ahead of this one at first_miss_at. Where it is another now, a clock has jumped, and the misses begin anew.
+	MissSkew *float64
 }
 
 // One row: who this installation is.

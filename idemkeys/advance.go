@@ -39,7 +39,7 @@ func (op Operation) at(c Commit) Operation {
 	if c.Params != nil {
 		op.Params = c.Params
 	}
-	op.Reached, op.WindowOpen, op.ServerErrors, op.Misses, op.SpanOver = false, true, 0, 0, false
-	op.FirstAttemptAt, op.LastAttemptAt = op.Now(), op.Now()
+	op.Reached, op.WindowOpen, op.ServerErrors, op.Misses, op.SpanOver, op.MissSkew = false, true, 0, 0, false, nil
+	op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = op.Now(), op.Now(), op.Now()
 	return op
 }

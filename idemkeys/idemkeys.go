@@ -88,6 +88,10 @@ type Operation struct {
 	// Misses counts complete look-ups that found nothing since sending stopped; SpanOver: the first of them is long enough ago.
 	Misses   int
 	SpanOver bool
+	// MissSkew is what Unresolved.Skew was at the first miss; nil: not known.
+	MissSkew *time.Duration
+	// SentAt is when the latest attempt began that could send, this one if it can; the database's clock.
+	SentAt time.Time
 
 	now    time.Time // the database's clock when leased
 	leased time.Time // monotonic reading at that moment
@@ -170,6 +174,8 @@ type Unresolved struct {
 	Obstacle    Obstacle      // why it has had none, when the provider said so
 	ServerError bool          // the provider answered a send with what says nothing, and stored that: a 500 mostly
 	Missed      bool          // a complete look-up found nothing, and sending is no longer possible
+	Anew        bool          // of a miss: those before it do not count, a clock has jumped since the first
+	Skew        time.Duration // of a miss: how far the outside world's clock is ahead of the database's
 	Park        bool          // a person has to decide
 	RetryAfter  time.Duration // what the provider asked for; 0 for our own schedule
 }

@@ -113,7 +113,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 		got, err = e.queries.KeyTakeOver(ctx, e.pool, db.KeyTakeOverParams{
 			LeaseToken: token, AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID,
 			SeenToken: row.LeaseToken, SeenAttempts: row.Attempts, StaleAfter: e.cfg.StaleAfter, KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan,
-			Parked: parked, Actor: actor, SeenLockedAt: row.LockedAt, Detail: resumedBecause(row),
+			ServerErrorsMax: serverErrorsMax, Parked: parked, Actor: actor, SeenLockedAt: row.LockedAt, Detail: resumedBecause(row),
 		})
 		lost = lost || err != nil && db.Classify(err) == db.Unreachable
 		return err
@@ -127,7 +127,7 @@ func (e *Engine) takeOver(ctx context.Context, k record, actor string, parked bo
 	op = operation(row, facts{reached: row.FirstAttemptAt != nil, windowOpen: got.WindowOpen, spanOver: got.SpanOver, now: got.Now, asked: asked})
 	op.LeaseToken, op.Actor = token, actor
 	op.Attempts++
-	op.LastAttemptAt = got.Now
+	op.LastAttemptAt, op.SentAt = got.Now, got.SentAt
 	if row.FirstAttemptAt == nil {
 		op.FirstAttemptAt = got.Now
 	}
@@ -154,7 +154,11 @@ func (e *Engine) ownLease(ctx context.Context, was db.IdempotencyKey, token stri
 	if row.OperationID != was.OperationID || row.LeaseToken == nil || *row.LeaseToken != token {
 		return db.KeyTakeOverRow{}, errNotOurs
 	}
-	return db.KeyTakeOverRow{Now: k.Now, WindowOpen: k.WindowOpen, SpanOver: k.SpanOver}, nil
+	got := db.KeyTakeOverRow{Now: k.Now, WindowOpen: k.WindowOpen, SpanOver: k.SpanOver}
+	if row.SentAt != nil {
+		got.SentAt = *row.SentAt
+	}
+	return got, nil
 }
 
 func resumedBecause(row db.IdempotencyKey) string {
@@ -178,7 +182,7 @@ func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([
 	}
 	p := db.KeyLeaseDueParams{
 		KeyWindow: e.cfg.KeyWindow, LookupSpan: e.cfg.LookupSpan, PassStart: passStart, StaleAfter: e.cfg.StaleAfter,
-		Most: int32(most), Actor: reconciler, LeaseToken: newLeaseToken(), //nolint:gosec // a handful
+		Most: int32(most), Actor: reconciler, LeaseToken: newLeaseToken(), ServerErrorsMax: serverErrorsMax, //nolint:gosec // a handful
 	}
 	var rows []db.KeyLeaseDueRow
 	asked, lost := beforeLease(), false
@@ -204,6 +208,7 @@ func (e *Engine) LeaseDue(ctx context.Context, passStart time.Time, most int) ([
 			ResourceID: r.ResourceID, RequestID: r.RequestID, LeaseToken: r.LeaseToken, Actor: reconciler, Attempts: int(r.Attempts), Passes: int(r.Passes),
 			CreatedAt: r.CreatedAt, FirstAttemptAt: r.FirstAttemptAt, LastAttemptAt: r.LastAttemptAt,
 			Reached: r.Reached, WindowOpen: r.WindowOpen, SpanOver: r.SpanOver, ServerErrors: int(r.ServerErrors), Misses: int(r.LookupMisses),
+			SentAt: r.SentAt, MissSkew: duration(r.MissSkew),
 		}
 		ops = append(ops, op.Leased(r.Now, asked))
 	}
@@ -230,7 +235,10 @@ func operation(row db.IdempotencyKey, f facts) Operation {
 		AccountID: row.AccountID, Key: row.Key, ID: row.OperationID, Kind: row.Kind, Point: Point(row.RecoveryPoint),
 		Params: row.Params, ResourceID: row.ResourceID, RequestID: row.RequestID, Attempts: int(row.Attempts), Passes: int(row.Passes), CreatedAt: row.CreatedAt,
 		Reached: f.reached, WindowOpen: f.windowOpen, SpanOver: f.spanOver,
-		ServerErrors: int(row.ServerErrors), Misses: int(row.LookupMisses),
+		ServerErrors: int(row.ServerErrors), Misses: int(row.LookupMisses), MissSkew: duration(row.MissSkew),
+	}
+	if row.SentAt != nil {
+		op.SentAt = *row.SentAt
 	}
 	if row.LeaseToken != nil {
 		op.LeaseToken = *row.LeaseToken
@@ -242,6 +250,14 @@ func operation(row db.IdempotencyKey, f facts) Operation {
 		op.LastAttemptAt = *row.LastAttemptAt
 	}
 	return op.Leased(f.now, f.asked)
+}
+
+func duration(s *float64) *time.Duration {
+	if s == nil {
+		return nil
+	}
+	d := seconds(*s)
+	return &d
 }
 
 // Leased notes the database's time at the moment of the lease, and this machine's from before the lease was asked for: the run counts from there, so

@@ -69,7 +69,7 @@ func (e *Engine) release(ctx context.Context, op Operation, u Unresolved) {
 	pause := e.pause(op, u)
 	f := op.Fence()
 	p := db.KeyReleaseParams{
-		LastError: bounded(u.Reason), Actor: op.Actor, Reference: bounded(u.Reference), Pause: pause, Missed: u.Missed,
+		LastError: bounded(u.Reason), Actor: op.Actor, Reference: bounded(u.Reference), Pause: pause, Missed: u.Missed, Anew: u.Anew, Skew: u.Skew.Seconds(),
 		NotReached: u.NotExecuted && !op.Reached,
 		AccountID:  f.AccountID, Key: f.Key, OperationID: f.OperationID, LeaseToken: f.LeaseToken, RecoveryPoint: string(f.Point),
 	}

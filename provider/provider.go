@@ -106,6 +106,8 @@ type ChargeRequest struct {
 	// Claim is what the operation can be rebuilt from, sent under MetadataClaim; at most 500
 	// characters. Empty: nothing is sent, as by versions before there were claims.
 	Claim string `json:"claim,omitempty"`
+	// ProviderTime is what the provider's clock said at the claim, in seconds since 1970; 0: not known. Not sent: look-ups begin there.
+	ProviderTime int64 `json:"provider_time,omitempty"`
 }
 
 // CaptureRequest captures Amount minor units of the provider's charge ChargeID.

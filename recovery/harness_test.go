@@ -80,7 +80,9 @@ func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 	if psp == nil {
 		psp = w.psp
 	}
-	cfg := charges.Config{Installation: "test", LookupMisses: 3, Intents: w.intents}
+	cfg := charges.Config{
+		Installation: "test", LookupMisses: 3, Intents: w.intents, Clocks: charges.NewClocks(w.psp, quiet), KeyWindow: w.cfg.KeyWindow, RunLimit: w.cfg.RunLimit(),
+	}
 	store := charges.NewStore(pool, 24*time.Hour)
 	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{
 		charges.KindCreate:  charges.Creation(psp, store, cfg),

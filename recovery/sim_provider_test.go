@@ -60,6 +60,15 @@ type simProvider struct {
 	in                *simInstance
 }
 
+// simClocks is the provider's clock, which its answers tell, in the bubble's time.
+type simClocks struct{ *simLane }
+
+func (c simClocks) Now() (time.Time, bool) {
+	return time.UnixMicro(c.database.Load() + c.ahead.Load()), true
+}
+
+func (simClocks) Account(context.Context) (provider.Account, error) { return provider.Account{}, nil }
+
 func (p simProvider) Charge(ctx context.Context, r provider.ChargeRequest) (o provider.ChargeOutcome, err error) {
 	run := p.in.run
 	if run.mutation.request != nil {

@@ -205,7 +205,9 @@ func (r *simRun) birth() *simInstance {
 	if r.mutation.misses > 0 {
 		misses = r.mutation.misses
 	}
-	cfg := charges.Config{Installation: "sim", LookupMisses: misses}
+	cfg := charges.Config{
+		Installation: "sim", LookupMisses: misses, Clocks: charges.NewClocks(simClocks{r.lane}, quiet), KeyWindow: r.cfg.KeyWindow, RunLimit: r.cfg.RunLimit(),
+	}
 	store := charges.NewStore(simPool{in}, 24*time.Hour)
 	in.engine = idemkeys.NewEngine(simPool{in}, r.cfg, quiet, map[string]idemkeys.Kind{
 		charges.KindCreate: charges.Creation(simProvider{in: in}, store, cfg),

@@ -79,6 +79,9 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		psp = measured.Provider(psp)
 	}
 	chargesConfig := cfg.charges(installation)
+	if psp != nil {
+		chargesConfig.Clocks = charges.NewClocks(psp, log)
+	}
 	store := charges.NewStore(pool, cfg.KeyTTL)
 	store.CommitOn(hot)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{

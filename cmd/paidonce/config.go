@@ -326,6 +326,7 @@ func (c *config) engine() idemkeys.Config {
 func (c *config) charges(installation string) charges.Config {
 	return charges.Config{
 		Installation: installation, LookupMisses: c.LookupMisses, Intents: c.StripeFlow == "payment_intents", OwnReceipts: c.SMTPURL != "",
+		KeyWindow: c.ProviderKeyWindow, RunLimit: c.engine().RunLimit(),
 		Livemode: strings.Contains(c.StripeAPIKey, "_live_"), // sk_live_… and rk_live_… move real money
 	}
 }

@@ -132,9 +132,10 @@ DELETE FROM recovered_keys r WHERE (r.account_id, r.key_hash) IN (
 );
 
 -- name: KeysReached :execrows
--- What was unfinished at the moment to which the database was put back may have been driven since: it is taken for sent, from its claim on, and looked up first.
-UPDATE idempotency_keys SET first_attempt_at = coalesce(first_attempt_at, created_at), lookup_misses = 0, first_miss_at = NULL
-WHERE status = 'in_progress' AND (first_attempt_at IS NULL OR lookup_misses > 0);
+-- What was unfinished at the moment to which the database was put back may have been driven, and sent, since: it is taken for sent from its claim on until now, and looked
+-- up first.
+UPDATE idempotency_keys SET first_attempt_at = coalesce(first_attempt_at, created_at), sent_at = clock_timestamp(), lookup_misses = 0, first_miss_at = NULL, miss_skew = NULL
+WHERE status = 'in_progress';
 
 -- name: KeyOvertaken :many
 -- Unfinished keys that came to stand for another operation since, as the provider's books say: then it was proven of theirs that nothing moved. They are looked

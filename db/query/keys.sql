@@ -23,19 +23,23 @@ WHERE k.account_id = @account_id AND k.key = @key;
 WITH taken AS (
     UPDATE idempotency_keys k SET
         lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, parked_at = NULL,
-        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL,
+        sent_at = CASE WHEN k.server_errors < @server_errors_max::integer AND k.lookup_misses = 0
+            AND coalesce(k.first_attempt_at > clock_timestamp() - @key_window::interval, true)
+            THEN clock_timestamp() ELSE coalesce(k.sent_at, k.last_attempt_at) END
     WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
         AND k.finished_at IS NULL AND (k.parked_at IS NULL OR @parked::boolean)
         AND k.lease_token IS NOT DISTINCT FROM sqlc.narg(seen_token)::text AND k.attempts = @seen_attempts::integer
         AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - @stale_after::interval)
         AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
             AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
-    RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at
+    RETURNING k.operation_id, k.attempts, k.first_attempt_at, k.first_miss_at, k.sent_at
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail)
     SELECT taken.operation_id, 'resumed', taken.attempts, @actor::text, sqlc.narg(seen_locked_at)::timestamptz, @detail::text FROM taken
 )
 SELECT clock_timestamp()::timestamptz AS now,
+    coalesce(taken.sent_at, taken.first_attempt_at)::timestamptz AS sent_at,
     (taken.first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
     coalesce(taken.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over
 FROM taken;
@@ -70,7 +74,10 @@ WITH ownerless AS (
 ), leased AS (
     UPDATE idempotency_keys k SET
         lease_token = @lease_token::text, locked_at = clock_timestamp(), attempts = k.attempts + 1, passes = k.passes + 1,
-        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL
+        first_attempt_at = coalesce(k.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp(), next_run_at = NULL,
+        sent_at = CASE WHEN k.server_errors < @server_errors_max::integer AND k.lookup_misses = 0
+            AND coalesce(k.first_attempt_at > clock_timestamp() - @key_window::interval, true)
+            THEN clock_timestamp() ELSE coalesce(k.sent_at, k.last_attempt_at) END
     FROM due
     WHERE k.account_id = due.account_id AND k.key = due.key AND due.account_id > '' AND due.key > ''
     RETURNING k.*, due.reached, due.locked_at AS was_locked_at
@@ -82,6 +89,7 @@ WITH ownerless AS (
 )
 SELECT account_id, key, operation_id, kind, params, resource_id, request_id, recovery_point, lease_token::text AS lease_token, attempts,
     created_at, first_attempt_at::timestamptz AS first_attempt_at, last_attempt_at::timestamptz AS last_attempt_at, server_errors, lookup_misses, passes,
+    coalesce(sent_at, first_attempt_at)::timestamptz AS sent_at, miss_skew,
     reached::boolean AS reached,
     (first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
     coalesce(first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
@@ -93,6 +101,7 @@ FROM leased;
 -- any more, so it is said to have.
 SELECT k.account_id, k.key, k.operation_id, k.kind, k.params, k.resource_id, k.request_id, k.recovery_point, k.lease_token::text AS lease_token, k.attempts,
     k.created_at, k.first_attempt_at::timestamptz AS first_attempt_at, k.last_attempt_at::timestamptz AS last_attempt_at, k.server_errors, k.lookup_misses, k.passes,
+    coalesce(k.sent_at, k.first_attempt_at)::timestamptz AS sent_at, k.miss_skew,
     true::boolean AS reached,
     (k.first_attempt_at > clock_timestamp() - @key_window::interval)::boolean AS window_open,
     coalesce(k.first_miss_at <= clock_timestamp() - @lookup_span::interval, false)::boolean AS span_over,
@@ -117,8 +126,9 @@ WITH released AS (
         next_run_at = clock_timestamp() + @pause::interval,
         first_attempt_at = CASE WHEN @not_reached::boolean THEN NULL ELSE k.first_attempt_at END,
         server_errors = k.server_errors + @server_errors::integer,
-        lookup_misses = CASE WHEN @missed::boolean THEN k.lookup_misses + 1 ELSE k.lookup_misses END,
-        first_miss_at = CASE WHEN @missed::boolean THEN coalesce(k.first_miss_at, clock_timestamp()) ELSE k.first_miss_at END
+        lookup_misses = CASE WHEN @missed::boolean AND NOT @anew::boolean THEN k.lookup_misses + 1 WHEN @missed THEN 1 ELSE k.lookup_misses END,
+        first_miss_at = CASE WHEN @missed AND (@anew OR k.first_miss_at IS NULL) THEN clock_timestamp() ELSE k.first_miss_at END,
+        miss_skew = CASE WHEN @missed AND (@anew OR k.first_miss_at IS NULL) THEN @skew::float8 ELSE k.miss_skew END
     WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
         AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
@@ -218,7 +228,7 @@ SELECT EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id A
 -- name: KeyAdvance :execrows
 -- Moves an operation to its next recovery point under its fence; the lease stays. What is counted is counted for each step: its window, errors, misses.
 UPDATE idempotency_keys k SET recovery_point = @next_point, params = @params::bytea,
-    first_attempt_at = clock_timestamp(), passes = 0, server_errors = 0, lookup_misses = 0, first_miss_at = NULL
+    first_attempt_at = clock_timestamp(), passes = 0, server_errors = 0, lookup_misses = 0, first_miss_at = NULL, sent_at = NULL, miss_skew = NULL
 WHERE k.account_id = @account_id AND k.key = @key AND k.operation_id = @operation_id
     AND k.lease_token = @lease_token::text AND k.recovery_point = @recovery_point AND k.finished_at IS NULL;
 

@@ -48,6 +48,7 @@ const (
 type AuditConfig struct {
 	Installation string        // only charges that carry its tag are ours
 	StaleAfter   time.Duration // when an operation's owner is presumed gone
+	Skew         time.Duration // how far the provider's clock is ahead of the database's
 }
 
 // auditor walks the provider's list and ours side by side.
@@ -63,7 +64,7 @@ type auditor struct {
 	cursorID     string
 }
 
-// Audit compares all charges from since to until with the provider's, and hands each difference to tell. It reads only. Operations that somebody
+// Audit compares all charges from since to until, by the database's clock, with the provider's, and hands each difference to tell. It reads only. Operations that somebody
 // works on at this moment are left out. Errors: the provider's, the database's, or tell's.
 func Audit(ctx context.Context, s *Store, p provider.Provider, cfg AuditConfig, since, until time.Time,
 	tell func(Difference) error, progress func(at time.Time, c AuditCounts),
@@ -82,12 +83,12 @@ func Audit(ctx context.Context, s *Store, p provider.Provider, cfg AuditConfig, 
 	return a.counts, err
 }
 
-// step compares what the provider made between from and to, then ours of the step before: a charge is made at the provider in the
+// step compares what the provider made between from and to, which is our time, then ours of the step before: a charge is made at the provider in the
 // step in which we claimed it, or in the next; one that came later still is asked for by itself.
 func (a *auditor) step(ctx context.Context, from, to time.Time) error {
 	a.seen = map[string]struct{}{}
 	page := make([]provider.Charge, 0, auditPage)
-	err := a.provider.ListCharges(ctx, from, to, func(c provider.Charge) error {
+	err := a.provider.ListCharges(ctx, from.Add(a.Skew), to.Add(a.Skew), func(c provider.Charge) error {
 		if c.Tags.Installation != a.Installation {
 			return nil
 		}

@@ -164,19 +164,28 @@ func (cfg Config) cutShort(op idemkeys.Operation, r reading, claimed int64, err 
 	return errors.As(err, &p) && p.Incomplete && cfg.mayResend(op, r, claimed)
 }
 
+// steady tells that no clock was set while a look-up went on that found nothing: otherwise its window may not have been the right one.
+func (cfg Config) steady(op idemkeys.Operation, r reading) error {
+	if skew, known := cfg.Clocks.compare(op.Now()); known && r.known && apart(skew, r.skew) {
+		return &idemkeys.Unresolved{Reason: "a look-up found nothing; a clock was set meanwhile, so that proves nothing"}
+	}
+	return nil
+}
+
 // absent is what a complete look-up that found nothing comes to when nothing may be sent any more: enough of them, over enough time, prove that the
 // object was never made; before that nothing is concluded. r is what the clocks said before the look-up.
 //
 // The span is counted by the database's clock. As long as the difference to the provider's stays what it was at the first miss neither was
 // set, and the span is what it seems; when it changes, the misses begin anew.
 func absent(op idemkeys.Operation, cfg Config, r reading, never func() idemkeys.Commit) (idemkeys.Commit, error) {
+	if err := cfg.steady(op, r); err != nil {
+		return idemkeys.Commit{}, err
+	}
 	skew, known := cfg.Clocks.compare(op.Now())
 	looks := op.Misses + 1
 	switch {
 	case !r.known || !known:
 		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "a look-up found nothing; as long as the provider's time is not known that proves nothing"}
-	case apart(skew, r.skew):
-		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "a look-up found nothing; a clock was set meanwhile, so that proves nothing"}
 	case op.Misses > 0 && (op.MissSkew == nil || apart(skew, *op.MissSkew)):
 		return idemkeys.Commit{}, &idemkeys.Unresolved{Missed: true, Anew: true, Skew: skew,
 			Reason: fmt.Sprintf("look-up %d found nothing; a clock was set since the first, so they begin anew", looks)}

@@ -94,7 +94,7 @@ func (i intending) findIntent(ctx context.Context, f intentFrozen, op idemkeys.O
 	case err != nil:
 		return nil, err
 	case len(hits) == 0:
-		return nil, nil
+		return nil, i.cfg.steady(op, clocks)
 	case len(hits) > 1:
 		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d intents of this operation", len(hits))}
 	}

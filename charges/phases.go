@@ -98,7 +98,7 @@ func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.
 	}
 	switch len(hits) {
 	case 0:
-		return nil, nil
+		return nil, c.cfg.steady(op, clocks)
 	case 1:
 	default:
 		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d charges of this operation", len(hits))}

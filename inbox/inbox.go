@@ -40,6 +40,8 @@ type Config struct {
 	// Held returns an error while nothing can be processed; the events wait for that, as they are, or for
 	// another process. nil: never.
 	Held func() error
+	// Now is the provider's own time, once it has told one; nil: it never does.
+	Now func() (at time.Time, ok bool)
 }
 
 // Inbox receives and processes events. Safe for concurrent use.

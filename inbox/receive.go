@@ -33,7 +33,7 @@ var eventID = regexp.MustCompile(`^[A-Za-z0-9_]{1,255}$`)
 // Receive verifies a delivery on its raw bytes and stores it. After it returned nil the event is durable; a repeated delivery is nil as well. Errors:
 // [ErrSignature], [ErrMalformed]; anything else is the database's, and the provider should come again.
 func (i *Inbox) Receive(ctx context.Context, body []byte, signature string) error {
-	if err := i.verify(body, signature, time.Now()); err != nil { //tidy:clock a signature's time is the outside world's
+	if err := i.verify(body, signature); err != nil {
 		return err
 	}
 	e, err := parse(body)
@@ -52,18 +52,30 @@ func (i *Inbox) Receive(ctx context.Context, body []byte, signature string) erro
 	return nil
 }
 
-// verify accepts any of the secrets, so that one can be replaced without a gap. The library takes any time in the future, so that is looked at here.
-func (i *Inbox) verify(body []byte, signature string, now time.Time) error {
+// verify accepts any of the secrets, so that one can be replaced without a gap. The time is looked at here: the library takes any in the future, and
+// knows this machine's clock alone.
+func (i *Inbox) verify(body []byte, signature string) error {
 	at, err := signedAt(signature)
-	if err != nil || at.Sub(now) > tolerance {
+	if err != nil || !i.recent(at) {
 		return ErrSignature
 	}
 	for _, secret := range i.cfg.Secrets {
-		if webhook.ValidatePayloadWithTolerance(body, signature, secret, tolerance) == nil {
+		if webhook.ValidatePayloadIgnoringTolerance(body, signature, secret) == nil {
 			return nil
 		}
 	}
 	return ErrSignature
+}
+
+// recent tells that a delivery was signed just now: by the provider's own clock, as its last answer told it, or by this machine's. Either may be
+// wrong by minutes, this one without NTP, that one after the machine has slept.
+func (i *Inbox) recent(at time.Time) bool {
+	if i.cfg.Now != nil {
+		if now, ok := i.cfg.Now(); ok && at.Sub(now).Abs() <= tolerance {
+			return true
+		}
+	}
+	return time.Since(at).Abs() <= tolerance //tidy:clock a signature's time is the outside world's
 }
 
 // signedAt reads t of a header such as t=1492774577,v1=5257a8….

@@ -23,6 +23,7 @@ type Sources struct {
 	Events     *outbox.Store
 	Relay      *outbox.Relay
 	StaleAfter time.Duration
+	Clocks     *charges.Clocks // nil: nothing is told of them
 }
 
 // Watch adds the database, the engine and the relay to what is measured. Call it once.
@@ -44,7 +45,22 @@ func (m *Metrics) Watch(s Sources) {
 		return 0
 	})
 	gauge("paidonce_stale_after_seconds", "PAIDONCE_STALE_AFTER: the age at which an unfinished operation counts as stale.", nil, s.StaleAfter.Seconds)
-	m.registry.MustRegister(newDatabaseGauges(s.Pool, s.StaleAfter))
+	m.registry.MustRegister(newDatabaseGauges(s.Pool, s.StaleAfter), clockSkew{s.Clocks})
+}
+
+// clockSkew tells how far the clocks are apart, once they were compared.
+type clockSkew struct{ clocks *charges.Clocks }
+
+var skewDesc = prometheus.NewDesc("paidonce_clock_skew_seconds", "How far the provider's clock is ahead of the database's, as this process saw both last.", nil, nil)
+
+// Describe implements [prometheus.Collector].
+func (c clockSkew) Describe(ch chan<- *prometheus.Desc) { ch <- skewDesc }
+
+// Collect implements [prometheus.Collector].
+func (c clockSkew) Collect(ch chan<- prometheus.Metric) {
+	if ahead, known := c.clocks.Skew(); known {
+		ch <- prometheus.MustNewConstMetric(skewDesc, prometheus.GaugeValue, ahead.Seconds())
+	}
 }
 
 type register func(name, help string, labels prometheus.Labels, read func() float64)

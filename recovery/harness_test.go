@@ -37,6 +37,7 @@ type world struct {
 	cfg  idemkeys.Config
 
 	intents bool // charges go through payment intents
+	clock   charges.ProviderClock
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, pool: pool, sim: sim, psp: psp, key: key, cfg: idemkeys.Config{
+	return &world{t: t, pool: pool, sim: sim, psp: psp, clock: psp, key: key, cfg: idemkeys.Config{
 		StaleAfter: 90 * time.Second, ProviderTimeout: 2 * time.Second, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute,
 	}}
 }
@@ -81,7 +82,7 @@ func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 		psp = w.psp
 	}
 	cfg := charges.Config{
-		Installation: "test", LookupMisses: 3, Intents: w.intents, Clocks: charges.NewClocks(w.psp, quiet), KeyWindow: w.cfg.KeyWindow, RunLimit: w.cfg.RunLimit(),
+		Installation: "test", LookupMisses: 3, Intents: w.intents, Clocks: charges.NewClocks(w.clock, quiet), KeyWindow: w.cfg.KeyWindow, RunLimit: w.cfg.RunLimit(),
 	}
 	store := charges.NewStore(pool, 24*time.Hour)
 	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{

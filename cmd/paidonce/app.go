@@ -70,17 +70,15 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 		}
 	}
 	measured := metrics.New(log)
+	chargesConfig := cfg.charges(installation)
 	var psp provider.Provider // stays nil for commands that never call it; loadConfig has seen to the others
 	if cfg.StripeAPIKey != "" {
 		psp, err = stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Timeout: cfg.ProviderTimeout})
 		if err != nil {
 			return nil, fmt.Errorf("the provider: %w", err)
 		}
-		psp = measured.Provider(psp)
-	}
-	chargesConfig := cfg.charges(installation)
-	if psp != nil {
 		chargesConfig.Clocks = charges.NewClocks(psp, log)
+		psp = measured.Provider(psp)
 	}
 	store := charges.NewStore(pool, cfg.KeyTTL)
 	store.CommitOn(hot)
@@ -97,7 +95,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	rebuilder := charges.NewRebuilder(store, psp, chargesConfig, log)
 	guard.Use(pool, history.Config{Books: rebuilder, Log: log, Off: cfg.Recover == "off", CallLimit: cfg.ProviderTimeout})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
-	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Held: store.Held, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
+	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Held: store.Held, Now: chargesConfig.Clocks.Now, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		err := learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
 		if errors.Is(err, idemkeys.ErrBusy) { // its request is not answered yet
 			return inbox.Early(err)
@@ -107,7 +105,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	addresses := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
 	events := outbox.New(outbox.Config{Pool: pool, CheckURL: addresses.CheckURL})
 	relay := outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: addresses}), Log: log, TTL: cfg.EventTTL, Attempted: measured.Attempted})
-	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Held: guard.Held, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter})
+	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Held: guard.Held, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter, Clocks: chargesConfig.Clocks})
 	return &app{
 		events: events, relay: relay, guard: guard, rebuilder: rebuilder,
 		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp, livemode: chargesConfig.Livemode,

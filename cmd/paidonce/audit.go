@@ -58,7 +58,7 @@ Exit codes: 0 all agree, 1 could not run, 2 wrong usage, 3 something differs.`,
 	return c
 }
 
-// auditSlack is how far the provider's clock may be ahead of the database's for a charge to be seen.
+// auditSlack is how much longer than until now is listed: the clocks are compared to a second, and go on meanwhile.
 const auditSlack = 5 * time.Minute
 
 func parseSince(s string, now time.Time) (time.Time, error) {
@@ -87,8 +87,12 @@ type auditReport struct {
 }
 
 func (r *auditReport) run(ctx context.Context, from, now time.Time) error {
+	skew, err := r.skew(ctx)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
 	counts, err := charges.Audit(ctx, r.app.chargeStore, r.app.provider,
-		charges.AuditConfig{Installation: r.app.installation, StaleAfter: r.app.cfg.StaleAfter}, from, now.Add(auditSlack),
+		charges.AuditConfig{Installation: r.app.installation, StaleAfter: r.app.cfg.StaleAfter, Skew: skew}, from, now.Add(auditSlack),
 		func(d charges.Difference) error { return r.tell(ctx, d) }, r.progress)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -114,6 +118,20 @@ func (r *auditReport) run(ctx context.Context, from, now time.Time) error {
 		return needsPerson{fmt.Errorf("%d differences need a person", n)}
 	}
 	return nil
+}
+
+// skew is how far the provider's clock is ahead of the database's, so that the same time is read on both sides. A provider that tells no time has ours.
+func (r *auditReport) skew(ctx context.Context) (time.Duration, error) {
+	_, _ = r.app.provider.Account(ctx) // any answer has the time
+	now, err := r.app.engine.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	theirs, ok := r.app.provider.Now()
+	if !ok {
+		return 0, nil
+	}
+	return theirs.Sub(now).Truncate(time.Second), nil
 }
 
 func (r *auditReport) tell(ctx context.Context, d charges.Difference) error {

@@ -75,7 +75,7 @@ func (c apiCall) attempt(ctx context.Context, base, apiKey string) (answer []byt
 		return answer, nil
 	}
 	if err = c.refusal(res, answer); retryable(res) {
-		err = tryAgain{err, retryAfter(res.Header.Get("Retry-After"))}
+		err = tryAgain{err, retryAfter(res.Header)}
 	}
 	return nil, err
 }
@@ -83,13 +83,17 @@ func (c apiCall) attempt(ctx context.Context, base, apiKey string) (answer []byt
 // retryAfterMost bounds what a server may ask for: one that wants to be left alone for longer than an hour has a clock or a proxy that is wrong.
 const retryAfterMost = time.Hour
 
-// retryAfter reads the header, which is a number of seconds or a date; 0 when it is neither.
-func retryAfter(asked string) time.Duration {
-	pause := time.Duration(0)
+// retryAfter reads the header, which is a number of seconds or a date by the clock that the answer's own Date tells; 0 when it is neither.
+func retryAfter(h http.Header) time.Duration {
+	pause, asked := time.Duration(0), h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(asked, 10, 32); err == nil {
 		pause = time.Duration(seconds) * time.Second
 	} else if at, err := http.ParseTime(asked); err == nil {
-		pause = time.Until(at)
+		now, err := http.ParseTime(h.Get("Date"))
+		if err != nil {
+			now = time.Now()
+		}
+		pause = at.Sub(now)
 	}
 	return min(max(pause, 0), retryAfterMost)
 }

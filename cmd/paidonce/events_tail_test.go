@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
@@ -28,8 +29,13 @@ func TestRetryAfter(t *testing.T) {
 		"": 0, "2": 2 * time.Second, "0": 0, "-1": 0, "1.5": 0, "soon": 0, "3600": time.Hour, "4294967295": time.Hour, "99999999999999999999": 0,
 		"Sun, 06 Nov 1994 08:49:37 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": time.Hour,
 	} {
-		if got := retryAfter(asked); got != want {
+		if got := retryAfter(http.Header{"Retry-After": {asked}}); got != want {
 			t.Errorf("%q: %v, want %v", asked, got, want)
 		}
+	}
+	// A date is one by the server's clock, whatever ours says.
+	theirs := http.Header{"Retry-After": {"Sun, 06 Nov 1994 08:49:37 GMT"}, "Date": {"Sun, 06 Nov 1994 08:49:07 GMT"}}
+	if got := retryAfter(theirs); got != 30*time.Second {
+		t.Errorf("by the server's clock: %v", got)
 	}
 }

@@ -86,7 +86,7 @@ func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, err
 		return outbox.Answer{}, plain(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer := outbox.Answer{Status: response.StatusCode, RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now())}
+	answer := outbox.Answer{Status: response.StatusCode, RetryAfter: retryAfter(response.Header, time.Now())}
 	if answer.Status != http.StatusSwitchingProtocols { // that one hands the bare connection over, on which no limit of time ends a read
 		// The status is the answer. A body that does not end, or not in time, changes nothing about it.
 		answer.Body, _ = io.ReadAll(io.LimitReader(response.Body, bodyKept))
@@ -125,8 +125,12 @@ func sign(h http.Header, m outbox.Message, now time.Time) error {
 	return nil
 }
 
-// retryAfter reads the header in either of its forms; 0: there is none that makes sense.
-func retryAfter(value string, now time.Time) time.Duration {
+// retryAfter reads the header in either of its forms; 0: there is none that makes sense. A date is one by the endpoint's clock, which its answer tells.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if told, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = told
+	}
 	if seconds, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32); err == nil {
 		return max(time.Duration(seconds)*time.Second, 0)
 	}

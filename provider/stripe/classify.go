@@ -145,7 +145,7 @@ var kinds = map[meaning]provider.Kind{
 func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
 	out := &provider.Error{
 		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r), ServerError: storedFailure(r, kind),
-		RetryAfter: retryAfter(r.header.Get("Retry-After")), Message: "the answer is not one of Stripe's",
+		RetryAfter: retryAfter(r.header), Message: "the answer is not one of Stripe's",
 	}
 	if r.bodyErr != nil {
 		out.Message = p.clean("the answer broke off: " + r.bodyErr.Error())
@@ -193,13 +193,19 @@ func (p *Provider) unreadable(r *result, what string) *provider.Error {
 	return e
 }
 
-// retryAfter reads the header, in seconds or as a date; nonsense counts as nothing, and more than an hour as an hour.
-func retryAfter(v string) time.Duration {
+// retryAfter reads the header, in seconds or as a date, which is one by the clock that the answer's own Date tells; nonsense counts as nothing, and more
+// than an hour as an hour.
+func retryAfter(h http.Header) time.Duration {
 	var d time.Duration
+	v := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 31); err == nil {
 		d = time.Duration(n) * time.Second
 	} else if t, err := http.ParseTime(v); err == nil {
-		d = time.Until(t)
+		now, err := http.ParseTime(h.Get("Date"))
+		if err != nil {
+			now = time.Now()
+		}
+		d = t.Sub(now)
 	}
 	return min(max(d, 0), time.Hour)
 }

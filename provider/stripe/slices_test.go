@@ -292,9 +292,9 @@ func TestSearch(t *testing.T) {
 		found  string
 		hit    bool
 	}{
-		"finds it":      {true, "", true},
-		"has none":      {false, "", false},
-		"finds another": {true, newBusy(20, 1).charge(7), false},
+		"finds it":           {true, "", true},
+		"has none":           {false, "", false},
+		"finds another":      {true, newBusy(20, 1).charge(7), false},
 		"finds what is gone": {true, strings.Replace(newBusy(20, 1).charge(far), `"ch_5000"`, `"ch_99999999"`, 1), false},
 		"is garbage":         {true, "7", false},
 	} {

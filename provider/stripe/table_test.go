@@ -227,6 +227,12 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%q: got %v, want %v", header, e, want)
 		}
 	}
+	// A date is one by Stripe's clock, whatever ours says.
+	theirs := map[string]string{"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"}
+	var e *provider.Error
+	if _, err := answering(t, 429, theirs, "").Charge(context.Background(), ordinary); !errors.As(err, &e) || e.RetryAfter != 30*time.Second {
+		t.Errorf("a date: %v", e)
+	}
 }
 
 // Trap 53: a text of Stripe's must not break the path that stores it, nor carry a key into a log.

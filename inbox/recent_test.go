@@ -1,0 +1,37 @@
+package inbox
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v76/webhook"
+)
+
+// A delivery's age is told by the provider's own clock, or by this machine's: with a machine that is ten minutes off the provider's news gets in all
+// the same, and what is old by both stays out.
+func TestSignaturesOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{-time.Hour, -7 * time.Minute, 0, 7 * time.Minute, time.Hour} {
+		i := New(Config{Secrets: []string{"whsec_1"}, Now: func() (time.Time, bool) { return time.Now().Add(ahead), true }})
+		for _, c := range []struct {
+			age  time.Duration // by the provider's clock
+			good bool
+		}{{0, true}, {4 * time.Minute, true}, {20 * time.Minute, false}, {-20 * time.Minute, false}} {
+			at := time.Now().Add(ahead - c.age)
+			signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte("{}"), Secret: "whsec_1", Timestamp: at})
+			if err := i.verify(signed.Payload, signed.Header); errors.Is(err, ErrSignature) == c.good {
+				t.Errorf("the provider's clock is %v ahead, the delivery %v old: %v", ahead, c.age, err)
+			}
+			if err := i.verify([]byte("{ }"), signed.Header); !errors.Is(err, ErrSignature) {
+				t.Errorf("another body: %v", err)
+			}
+		}
+	}
+	// Before its first answer the provider has told no time.
+	i := New(Config{Secrets: []string{"whsec_1"}, Now: func() (time.Time, bool) { return time.Time{}, false }})
+	signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte("{}"), Secret: "whsec_1", Timestamp: time.Now()})
+	if err := i.verify(signed.Payload, signed.Header); err != nil {
+		t.Error(err)
+	}
+}

@@ -398,3 +398,27 @@ func TestClocksAreToldOf(t *testing.T) {
 		}
 	}
 }
+
+// The audit reads the same time on both sides.
+func TestAuditWithSkewedClocks(t *testing.T) {
+	t.Parallel()
+	for _, skew := range skews {
+		w := newWorld(t)
+		w.sim.SetClock(skew)
+		i := w.start(nil, nil)
+		w.loseAnswer("charge")
+		_, err := i.charge(w, "k")
+		wantUnknown(t, err)
+		w.age(5 * time.Minute) // it is stuck
+		for _, since := range []time.Duration{time.Minute, time.Hour} {
+			var kinds []string
+			now := time.Now()
+			_, err = charges.Audit(t.Context(), i.store, w.psp, charges.AuditConfig{Installation: "test", StaleAfter: time.Second, Skew: skew},
+				now.Add(-since), now.Add(5*time.Minute),
+				func(d charges.Difference) error { kinds = append(kinds, d.Kind); return nil }, func(time.Time, charges.AuditCounts) {})
+			if err != nil || len(kinds) != 1 || kinds[0] != charges.UnsettledHere {
+				t.Errorf("%v, since %v: %v, %v", skew, since, kinds, err)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -420,5 +421,64 @@ func TestAuditWithSkewedClocks(t *testing.T) {
 				t.Errorf("%v, since %v: %v, %v", skew, since, kinds, err)
 			}
 		}
+	}
+}
+
+// On an account so busy that no look-up comes to an end, an operation is sent again within its key's window, and never past it.
+func TestAnAccountWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, intents := range []bool{false, true} {
+		w := newWorld(t)
+		w.intents = intents
+		w.cfg.StaleAfter = 8 * time.Second // a look-up gets a quarter of nine tenths
+		var id atomic.Int64
+		front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/search"): // which would find it
+				http.NotFound(out, r)
+				return
+			case r.Method != http.MethodGet || r.URL.Path != "/v1/charges" && r.URL.Path != "/v1/payment_intents":
+				w.sim.ServeHTTP(out, r)
+				return
+			}
+			created := time.Now().Unix()
+			if from, err := strconv.ParseInt(r.FormValue("created[gte]"), 10, 64); err == nil {
+				created = from
+			}
+			items := make([]string, 100)
+			for n := range items {
+				items[n] = fmt.Sprintf(`{"id":"x_%d","created":%d,"metadata":{}}`, id.Add(1), created)
+			}
+			_, _ = fmt.Fprintf(out, `{"object":"list","has_more":true,"data":[%s]}`, strings.Join(items, ","))
+		}))
+		psp, err := stripe.New(stripe.Config{APIKey: "sk_test_x", BaseURL: front.URL, Timeout: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.clock = psp
+		i := w.start(nil, psp)
+		kind := map[bool]string{false: "charge", true: "intent"}[intents]
+		w.loseAnswer(kind)
+		_, err = i.charge(w, "k")
+		wantUnknown(t, err)
+		if res, err := i.charge(w, "k"); err != nil || res.Answer.Code != http.StatusCreated {
+			t.Fatalf("%s: %d, %v", kind, res.Answer.Code, err)
+		}
+		w.books(1)
+		w.loseAnswer(kind)
+		_, err = i.charge(w, "late")
+		wantUnknown(t, err)
+		w.age(25 * time.Hour)
+		w.sim.SetClock(25 * time.Hour)
+		before := w.sim.Stats()
+		_, err = i.charge(w, "late")
+		wantUnknown(t, err)
+		if now := w.sim.Stats(); now.ChargeRequests != before.ChargeRequests || now.IntentRequests != before.IntentRequests {
+			t.Errorf("%s: it was sent past the window", kind)
+		}
+		if n := w.count(`SELECT sum(lookup_misses) FROM idempotency_keys WHERE status = 'in_progress'`); n != 0 {
+			t.Errorf("%s: %d misses were counted of look-ups that came to no end", kind, n)
+		}
+		front.Close()
 	}
 }

@@ -48,13 +48,13 @@ func frozenNote(r idemkeys.Request, kind, resource string, capture bool) string 
 	}, " ")
 }
 
-// dated completes a frozen note. Every attempt of an operation gives the same; what was frozen by a
-// version without notes has none.
-func dated(note string, created time.Time) string {
-	if note == "" {
+// dated completes a frozen note with the moment of the claim, which is frozen as well: every attempt of
+// an operation sends the same. What was frozen by a version without notes has none.
+func dated(note string, claimedAt int64) string {
+	if note == "" || claimedAt == 0 {
 		return ""
 	}
-	return fmt.Sprint(note, " ", created.Unix())
+	return fmt.Sprint(note, " ", claimedAt)
 }
 
 var claimNoteIDs = regexp.MustCompile(`^[A-Za-z]+_[A-Za-z0-9]+$`)

@@ -14,7 +14,7 @@ func note(key string) string {
 		AccountID: "acct_01ARZ3NDEKTSV4RRFFQ69G5FAV", Key: key, RequestID: "req_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 		Fingerprint: idemkeys.NewFingerprint("POST", "/v1/charges", "", []byte("{}")),
 	}
-	return dated(frozenNote(r, KindCreate, "ch_01ARZ3NDEKTSV4RRFFQ69G5FAV", true), time.Unix(1796001318, 999))
+	return dated(frozenNote(r, KindCreate, "ch_01ARZ3NDEKTSV4RRFFQ69G5FAV", true), 1796001318)
 }
 
 func TestClaimNoteIsReadAsWritten(t *testing.T) {
@@ -30,7 +30,7 @@ func TestClaimNoteIsReadAsWritten(t *testing.T) {
 			t.Errorf("%q is read as %+v, %t", text, n, ok)
 		}
 	}
-	if dated("", time.Now()) != "" {
+	if dated("", 1) != "" {
 		t.Error("what was frozen without a note is sent with one: another parameter under the same derived key")
 	}
 }

@@ -23,6 +23,7 @@ type intentFrozen struct {
 	Request    provider.ChargeRequest `json:"request"` // with the derived key of the first step
 	ConfirmKey string                 `json:"confirm_key"`
 	IntentID   string                 `json:"intent_id,omitempty"`
+	ClaimedAt  int64                  `json:"claimed_at,omitempty"` // of the request
 }
 
 func freezeIntent(r provider.ChargeRequest, installation string) intentFrozen {
@@ -72,7 +73,7 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 		}
 	}
 	request := f.Request
-	request.Claim = dated(request.Claim, op.CreatedAt)
+	request.Claim = dated(request.Claim, f.ClaimedAt)
 	outcome, err := i.provider.CreateIntent(ctx, request, "")
 	switch {
 	case err != nil:

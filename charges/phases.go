@@ -71,7 +71,7 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 	if plan == idemkeys.LookUpOnly {
 		return absent(op, c.cfg, clocks, func() idemkeys.Commit { return c.neverMade(op, r) })
 	}
-	r.Claim = dated(r.Claim, op.CreatedAt)
+	r.Claim = dated(r.Claim, r.ClaimedAt)
 	outcome, err := c.provider.Charge(ctx, r)
 	if err != nil {
 		return idemkeys.Commit{}, unresolved(err)

@@ -149,7 +149,7 @@ func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, r idemkeys.Requ
 		Request: provider.RefundRequest{
 			IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "refund"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},
 			ChargeID: db.OrEmpty(charge.ProviderID), Amount: amount, Reason: p.Reason, Metadata: p.Metadata,
-			Claim: dated(frozenNote(r, KindRefund, op.ResourceID, true), created),
+			Claim: dated(frozenNote(r, KindRefund, op.ResourceID, true), created.Unix()),
 		},
 		Charge: charge.ID, Account: numberOf(charge), Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
 	}, nil

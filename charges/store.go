@@ -107,6 +107,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		claimedAt, won, err := s.store.claims.Do(ctx, row)
 		op := row.op.Leased(claimedAt, row.asked)
+		op.Params = fmt.Appendf(frozen[:len(frozen)-1:len(frozen)-1], `,"claimed_at":%d}`, claimedAt.Unix())
 		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = claimedAt, claimedAt, claimedAt, claimedAt
 		if won {
 			s.cfg.Clocks.compare(op.Now())
@@ -127,7 +128,7 @@ func (s *Store) writeClaims(ctx context.Context, rows []claimRow) (map[string]ti
 		p.HashVersions = append(p.HashVersions, r.version)
 		p.RequestHashes = append(p.RequestHashes, r.hash)
 		p.RequestIds = append(p.RequestIds, r.op.RequestID)
-		p.Params = append(p.Params, r.op.Params)
+		p.Params = append(p.Params, r.op.Params[:len(r.op.Params)-1]) // the statement adds claimed_at and the brace
 		p.RecoveryPoints = append(p.RecoveryPoints, string(r.op.Point))
 		p.LeaseTokens = append(p.LeaseTokens, r.op.LeaseToken)
 		p.ChargeIds = append(p.ChargeIds, r.op.ResourceID)

@@ -13,7 +13,7 @@ import (
 const chargeClaim = `-- name: ChargeClaim :many
 
 WITH x AS (
-    SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt FROM ROWS FROM (
+    SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt, clock_timestamp() AS at FROM ROWS FROM (
         unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
         unnest($6::text[]), unnest($7::smallint[]), unnest($8::bytea[]), unnest($9::text[]),
         unnest($10::bytea[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]),
@@ -24,9 +24,10 @@ WITH x AS (
         lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt)
 ), won AS (
     INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
-        resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
-    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id, x.params,
-        x.charge_id, x.recovery_point, x.lease_token, clock_timestamp(), clock_timestamp(), clock_timestamp()
+        resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at, created_at)
+    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id,
+        x.params || convert_to(',"claimed_at":' || floor(extract(epoch FROM x.at))::bigint || '}', 'UTF8'),
+        x.charge_id, x.recovery_point, x.lease_token, x.at, x.at, x.at, x.at
     FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id AND a.revoked_at IS NULL
     WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
             AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
@@ -83,6 +84,7 @@ type ChargeClaimRow struct {
 // nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
 // that insert the same keys never wait for each other in a circle. A process
 // whose account at the provider is no longer the current one claims nothing.
+// What is frozen gets the moment of the claim in whole seconds: it goes along to the provider, and each attempt has to send the same.
 func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParams) ([]ChargeClaimRow, error) {
 	rows, err := db.Query(ctx, chargeClaim,
 		arg.ProviderAccount,

@@ -101,7 +101,7 @@ func TestBooksCannotBeRead(t *testing.T) {
 	p.kill()
 	r.dbURL = withDatabase(t, r.dbURL, name+"_backup")
 	r.env = append(r.env, "DATABASE_URL="+r.dbURL)
-	r.sim.control(http.MethodPost, "faults", map[string]any{"match": map[string]any{"method": "GET"}, "count": 100000, "fault": fault{"type": "status_before", "status": 500}}, nil)
+	r.sim.control(http.MethodPost, "faults", map[string]any{"match": map[string]any{"method": "GET", "path": "/v1/charges"}, "count": 100000, "fault": fault{"type": "status_before", "status": 500}}, nil)
 	p = r.serve()
 	c := r.client(p)
 	sent := len(r.sim.sent())

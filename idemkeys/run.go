@@ -109,6 +109,7 @@ func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, 
 	}
 	row := k.IdempotencyKey
 	if row.OperationID == op.ID && row.LeaseToken != nil && *row.LeaseToken == op.LeaseToken {
+		op.Params = row.Params
 		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = row.CreatedAt, row.CreatedAt, row.CreatedAt, row.CreatedAt
 		return op.Leased(k.Now, asked), nil, true, nil
 	}

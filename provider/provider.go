@@ -108,6 +108,9 @@ type ChargeRequest struct {
 	Claim string `json:"claim,omitempty"`
 	// ProviderTime is what the provider's clock said at the claim, in seconds since 1970; 0: not known. Not sent: look-ups begin there.
 	ProviderTime int64 `json:"provider_time,omitempty"`
+	// ClaimedAt is when the operation was claimed, in seconds since 1970, by our database's clock: the
+	// last word of the claim.
+	ClaimedAt int64 `json:"claimed_at,omitempty"`
 }
 
 // CaptureRequest captures Amount minor units of the provider's charge ChargeID.

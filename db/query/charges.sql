@@ -6,8 +6,9 @@
 -- nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
 -- that insert the same keys never wait for each other in a circle. A process
 -- whose account at the provider is no longer the current one claims nothing.
+-- What is frozen gets the moment of the claim in whole seconds: it goes along to the provider, and each attempt has to send the same.
 WITH x AS (
-    SELECT * FROM ROWS FROM (
+    SELECT *, clock_timestamp() AS at FROM ROWS FROM (
         unnest(@api_key_ids::text[]), unnest(@account_ids::text[]), unnest(@keys::text[]), unnest(@operation_ids::text[]),
         unnest(@kinds::text[]), unnest(@hash_versions::smallint[]), unnest(@request_hashes::bytea[]), unnest(@request_ids::text[]),
         unnest(@params::bytea[]), unnest(@recovery_points::text[]), unnest(@lease_tokens::text[]), unnest(@charge_ids::text[]),
@@ -18,9 +19,10 @@ WITH x AS (
         lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt)
 ), won AS (
     INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
-        resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at)
-    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id, x.params,
-        x.charge_id, x.recovery_point, x.lease_token, clock_timestamp(), clock_timestamp(), clock_timestamp()
+        resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at, created_at)
+    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id,
+        x.params || convert_to(',"claimed_at":' || floor(extract(epoch FROM x.at))::bigint || '}', 'UTF8'),
+        x.charge_id, x.recovery_point, x.lease_token, x.at, x.at, x.at, x.at
     FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id AND a.revoked_at IS NULL
     WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
             AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))

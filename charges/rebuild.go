@@ -208,7 +208,7 @@ func (r *rebuild) each(ctx context.Context, id string, tags provider.Tags, n *cl
 		fresh, err = write(ctx, tx)
 		return err
 	})
-	if err == nil || !db.RefusedData(err) {
+	if err == nil || !db.ByData(err) {
 		return fresh && err == nil, err
 	}
 	r.log.ErrorContext(ctx, "could not be rebuilt from the provider's books: a person has to look", "provider_id", id, "operation_id", tags.Operation, "cause", err)

@@ -39,9 +39,9 @@ func Classify(err error) Failure {
 		case pg.Code == "40001" || pg.Code == "40P01":
 			return Rerun
 		// 08 connection, 53 resources, 57P0x shutdown, 58 system; 25006 is a demoted primary; 57014 a cancelled statement; 25P03 a session that was ended
-		// because its transaction had nothing to do for too long.
+		// because its transaction had nothing to do for too long; 55P03 a lock that was not to be had in time.
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
-			strings.HasPrefix(pg.Code, "58"), pg.Code == "25006", pg.Code == "25P03":
+			strings.HasPrefix(pg.Code, "58"), pg.Code == "25006", pg.Code == "25P03", pg.Code == "55P03":
 			return Unreachable
 		}
 		return Permanent
@@ -75,23 +75,27 @@ func Violates(err error, constraint string) bool {
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
 }
 
+// Passes reports whether an error of a statement passes by itself, as a database that is away, full, or read-only during a failover does, so that the same
+// statement is worth another try later. A missing table or right, a wrong password and wrong data do not.
+func Passes(err error) bool {
+	var pg *pgconn.PgError
+	var scan pgx.ScanArgError
+	switch {
+	case errors.As(err, &pg):
+		return Classify(pg) != Permanent
+	case errors.Is(err, ErrUnavailable):
+		return true
+	case errors.As(err, &scan): // what was read is not what we know how to read
+		return false
+	}
+	return Classify(err) != Permanent
+}
+
 // NotConnected tells whether a statement was not sent because no connection could be made: another pool may still have some. A server that is out of
 // connections would otherwise starve a pool that has none yet for as long as others are idle.
 func NotConnected(err error) bool {
 	var refused *pgconn.ConnectError
 	return errors.As(err, &refused)
-}
-
-// RefusedData reports whether a transaction failed by what it was to write, rather than by a database that
-// is not as it should be (a missing grant, another schema): a value out of range, a constraint, or an error
-// of our own made with [Final].
-func RefusedData(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23")
-	}
-	var own finalError
-	return errors.As(err, &own)
 }
 
 // IsUndefinedTable tells whether a statement failed because a table does not exist.

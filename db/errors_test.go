@@ -27,6 +27,7 @@ func TestClassify(t *testing.T) {
 		&pgconn.PgError{Code: "25P03"}: db.Unreachable,
 		&pgconn.PgError{Code: "53300"}: db.Unreachable,
 		&pgconn.PgError{Code: "25006"}: db.Unreachable,
+		&pgconn.PgError{Code: "55P03"}: db.Unreachable,
 		pgx.ErrNoRows:                  db.Permanent,
 		io.ErrUnexpectedEOF:            db.Unreachable,
 		context.DeadlineExceeded:       db.Unreachable,

@@ -60,5 +60,5 @@ func fromAuthenticator(err error) *apiError {
 	if errors.Is(err, accounts.ErrUnknownKey) {
 		return faultAPIKeyInvalid.because(nil)
 	}
-	return faultUnavailable.because(err)
+	return fromDatabase(err)
 }

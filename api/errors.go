@@ -183,12 +183,21 @@ func fromEngine(err error) *apiError {
 		e.charge = parked.ResourceID
 		return e
 	case errors.Is(err, idemkeys.ErrUnavailable):
-		return faultUnavailable.because(err)
+		return fromDatabase(err)
 	case errors.Is(err, idemkeys.ErrNotClaimable):
 		return faultAPIKeyInvalid.because(err)
 	default:
 		return faultInternal.because(err)
 	}
+}
+
+// fromDatabase is the answer to what was in the way of a question to the database, or of a commit that did not begin. What passes by itself is asked for again;
+// what does not (a table or a right is missing, a statement is wrong) is a fault here, which somebody has to mend.
+func fromDatabase(err error) *apiError {
+	if idemkeys.Passes(err) {
+		return faultUnavailable.because(err)
+	}
+	return faultInternal.because(err)
 }
 
 // notExecuted tells why the provider has not acted: to whoever operates us, a provider that is down is another task than one that refuses us.

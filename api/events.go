@@ -59,7 +59,7 @@ func fromEvents(err error, what string) *apiError {
 	case errors.Is(err, outbox.ErrNotFound):
 		return faultResourceMissing.of("id", "There is no such %s.", what)
 	}
-	return faultUnavailable.because(err)
+	return fromDatabase(err)
 }
 
 // ListEvents shows a page of events, the oldest first unless asked otherwise. The bytes of each are those that are delivered.

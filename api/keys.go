@@ -24,7 +24,7 @@ func (s *Server) GetIdempotencyKey(c echo.Context, key string) error {
 	case errors.Is(err, idemkeys.ErrNotFound):
 		return missing
 	case err != nil:
-		return faultUnavailable.because(err)
+		return fromDatabase(err)
 	}
 	exchangeOf(c).operation = k.OperationID
 	shown := IdempotencyKey{

@@ -21,7 +21,7 @@ func show[T any](c echo.Context, id, what string, get func(ctx context.Context, 
 	case errors.Is(err, charges.ErrNotFound):
 		return faultResourceMissing.of("id", "There is no such %s.", what)
 	case err != nil:
-		return faultUnavailable.because(err)
+		return fromDatabase(err)
 	}
 	writeBody(c, http.StatusOK, idemkeys.Render(thing))
 	return nil
@@ -44,7 +44,7 @@ func list[F, P, T any](c echo.Context, what, url string, f F, endingBefore strin
 	got, err := ask(ctx, exchangeOf(c).identity.AccountID, f)
 	switch {
 	case err != nil && !errors.Is(err, charges.ErrNotFound):
-		return faultUnavailable.because(err)
+		return fromDatabase(err)
 	case err != nil && endingBefore != "":
 		return faultCursorMissing.of("ending_before", "ending_before names no %s of yours.", what)
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 )
 
 // DefaultMaxBody is the largest body that is read unless configured otherwise: some two hundred times the largest sensible charge.
@@ -97,13 +98,10 @@ func mediumOf(lines []string) (medium, *apiError) {
 
 // readBody reads all of the body, or says why that was not possible.
 func readBody(w http.ResponseWriter, r *http.Request, bodyMax int64) ([]byte, *apiError) {
-	tooLarge := faultBodyTooLarge.of("", "The body is larger than %d bytes.", bodyMax)
 	if r.ContentLength > bodyMax {
-		w.Header().Set("Connection", "close") // rather than read what nobody wants
-		return nil, tooLarge
+		return nil, tooLarge(bodyMax)
 	}
-	// MaxBytesReader also makes the server close the connection when the limit is passed.
-	limited := http.MaxBytesReader(w, r.Body, bodyMax)
+	limited := http.MaxBytesReader(bare(w), r.Body, bodyMax)
 	var body []byte
 	var err error
 	if r.ContentLength >= 0 && r.ContentLength <= believedMax {
@@ -112,18 +110,73 @@ func readBody(w http.ResponseWriter, r *http.Request, bodyMax int64) ([]byte, *a
 	} else {
 		body, err = io.ReadAll(limited)
 	}
+	return wholeBody(w, r, body, err, bodyMax)
+}
+
+// wholeBody notes that nothing of a body is left on the wire, unless reading it failed.
+func wholeBody(w http.ResponseWriter, r *http.Request, body []byte, err error, bodyMax int64) ([]byte, *apiError) {
+	if e := bodyFault(w, err, bodyMax); e != nil {
+		return nil, e
+	}
+	r.Body = http.NoBody
+	return body, nil
+}
+
+// bare is net/http's own writer below what surrounds it: MaxBytesReader can tell no other that the rest of a body is not wanted.
+func bare(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = around.Unwrap()
+	}
+}
+
+func tooLarge(bodyMax int64) *apiError {
+	return faultBodyTooLarge.of("", "The body is larger than %d bytes.", bodyMax)
+}
+
+// bodyFault is the answer to an error of reading a body; nil to none.
+func bodyFault(w http.ResponseWriter, err error, bodyMax int64) *apiError {
 	var over *http.MaxBytesError
 	var timeout net.Error
 	switch {
 	case err == nil:
-		return body, nil
+		return nil
 	case errors.As(err, &over):
-		return nil, tooLarge
+		return tooLarge(bodyMax)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		w.Header().Set("Connection", "close")
-		return nil, faultTimeout.because(err)
+		return faultTimeout.because(err)
 	default:
 		w.Header().Set("Connection", "close")
-		return nil, faultBodyIncomplete.because(err)
+		return faultBodyIncomplete.because(err)
 	}
+}
+
+const (
+	// A rest of a body up to this size is left to net/http, which takes it after the answer and uses the connection again.
+	restSmall = 64 << 10
+	// What is taken of a longer one before the connection ends: a client that sends all of its body before it reads would else see a reset instead of the
+	// answer. Several times what may be sent, and as long as a sensible client takes for that.
+	restMax  = 16 << 20
+	restWait = 2 * time.Second
+)
+
+// restUnread tells whether a body was left on the wire by a request that is refused, and is so long, or may be, that the connection has to end after the answer.
+func restUnread(r *http.Request, e *apiError) bool {
+	if r.Body == http.NoBody || e.code == faultTimeout.code || e.code == faultBodyIncomplete.code { // nothing more is to come
+		return false
+	}
+	return r.ContentLength < 0 || r.ContentLength > restSmall
+}
+
+// takeRest lets the client read the answer, which is written, before its connection ends.
+func takeRest(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(bare(w))
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(restWait)) != nil { // not a connection, as in some tests
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, restMax)
 }

@@ -27,6 +27,7 @@ type exchange struct {
 	// operation is the id of the operation that the key stands for, when that is known.
 	operation string
 	cause     error // what the log should know and the client should not
+	rest      bool  // much of the body is unread, and nobody wants it
 	observe   Observe
 	outcome   Outcome
 }
@@ -47,6 +48,11 @@ func (s *Server) exchange(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
 		x := &exchange{id: newRequestID(), observe: s.unrouted}
+		defer func() { // when all else is done: it is no part of how long the answer took
+			if x.rest {
+				takeRest(c.Response(), c.Request())
+			}
+		}()
 		defer func() { x.observe(x.outcome, time.Since(start)) }() // also of an answer that breaks off
 		c.Set(exchangeName, x)
 		h := c.Response().Header()
@@ -115,6 +121,9 @@ func (s *Server) fail(c echo.Context, err error) {
 	}
 	x := exchangeOf(c)
 	x.cause, x.outcome = e.cause, e.outcome()
+	if x.rest = restUnread(c.Request(), e); x.rest {
+		c.Response().Header().Set("Connection", "close")
+	}
 	writeProblem(c, x, e)
 }
 

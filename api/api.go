@@ -75,8 +75,10 @@ type Server struct {
 	echo     *echo.Echo
 	limiter  *limiter
 	draining atomic.Bool
-	routed   map[string]Observe // by operation's id; read at start only
-	unrouted Observe
+	// newsTurns is who reads a large delivery.
+	newsTurns chan struct{}
+	routed    map[string]Observe // by operation's id; read at start only
+	unrouted  Observe
 }
 
 var _ ServerInterface = (*Server)(nil)
@@ -103,7 +105,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = DefaultMaxBody
 	}
-	s := &Server{cfg: cfg, echo: echo.New(), limiter: newLimiter(cfg.RateLimit)}
+	s := &Server{cfg: cfg, echo: echo.New(), limiter: newLimiter(cfg.RateLimit), newsTurns: make(chan struct{}, newsReaders)}
 	s.observers()
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c, err) }

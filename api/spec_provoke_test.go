@@ -47,6 +47,7 @@ func (panics) Authenticate(context.Context, string) (accounts.Identity, error) {
 	panic("for the test")
 }
 func (panics) Cached(context.Context, string) (accounts.Identity, error) { panic("for the test") }
+func (panics) Expects([]string) error                                    { return nil }
 func (panics) Receive(context.Context, []byte, string) error             { panic("for the test") }
 
 // die asks a server that has lost its database for every operation, all at once: each answer takes a while, in case the database comes back.

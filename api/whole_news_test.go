@@ -128,6 +128,12 @@ func TestSignaturesThatCount(t *testing.T) {
 		"another time": fmt.Sprintf("t=%d,v1=%s", now.Unix()+1, v1), "another body": signature(news("evt_2", "x.y", "o"), whsec, now), "no time": "v1=" + v1, "no signature": at,
 		"empty signature": at + ",v1=", "odd length": at + ",v1=" + v1[1:], "not hex": at + ",v1=zz", "equals inside": at + ",v1=a=b", "another scheme": at + ",v0=" + v1,
 		"no secret": signature(body, "", now), "long": strings.Repeat("v1=ab,", 1000) + at,
+		// Whoever reads one of two times and somebody else the other would not agree on when it was signed.
+		"two times": at + "," + good, "an old time, too": fmt.Sprintf("t=%d,", now.Unix()-3600) + good, "a new time behind": good + fmt.Sprintf(",t=%d", now.Unix()+1),
+		"an empty time, too": "t=," + good, "a time with a sign": strings.Replace(good, "t=", "t=+", 1), "a negative time": strings.Replace(good, "t=", "t=-", 1),
+		"a time with a blank": strings.Replace(good, "t=", "t= ", 1), "hexadecimal time": strings.Replace(good, "t=", "t=0x", 1), "a time with a fraction": strings.Replace(good, ",", ".0,", 1),
+		"a time of all digits": "t=" + strings.Repeat("9", 30) + ",v1=" + v1, "ends with a comma": good + ",", "begins with one": "," + good, "no equals sign": good + ",v2",
+		"blanks behind commas": strings.ReplaceAll(good, ",", ", "), "semicolons": strings.ReplaceAll(good, ",", ";"), "too many": good + strings.Repeat(",v0=", 40),
 	} {
 		a := s.send(body, header)
 		if a.Code != 400 || a.Error().Code != "signature_invalid" {
@@ -140,6 +146,7 @@ func TestSignaturesThatCount(t *testing.T) {
 	for name, header := range map[string]string{
 		"good": good, "a minute ahead": signature(body, whsec, now.Add(time.Minute)), "four minutes old": signature(body, whsec, now.Add(-4*time.Minute)),
 		"one of them not hex": at + ",v1=zz,v1=" + v1, "capitals": at + ",v1=" + strings.ToUpper(v1),
+		"another scheme as well": good + ",v0=" + v1, "the time behind": "v1=" + v1 + "," + at,
 	} {
 		if a := s.send(body, header); a.Code != 200 {
 			t.Errorf("%s: got %d %s", name, a.Code, a.Body)

@@ -36,6 +36,8 @@ type Config struct {
 	Pool    db.Pool
 	Secrets []string // signing secrets, any of which may have signed; none: nothing is taken
 	Apply   Apply    // nil where nothing is processed
+	// Refused is told of each signature that is refused, and why: one of RefusedReasons. nil: nobody is.
+	Refused func(reason string)
 	Log     *slog.Logger
 	// Held returns an error while nothing can be processed; the events wait for that, as they are, or for
 	// another process. nil: never.

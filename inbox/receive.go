@@ -22,7 +22,8 @@ var (
 )
 
 const (
-	// tolerance is how far a signature's time may lie from ours, in either direction: Stripe's own value, against replays of captured deliveries.
+	// tolerance is how far a signature's time may lie from ours, in either direction (the library takes any time in the future): Stripe's own value, against
+	// replays of captured deliveries.
 	tolerance = 300 * time.Second
 	// storeWait is how long a delivery waits for the database; the provider gives up after some ten seconds, and comes again.
 	storeWait = 5 * time.Second
@@ -30,11 +31,23 @@ const (
 
 var eventID = regexp.MustCompile(`^[A-Za-z0-9_]{1,255}$`)
 
+// Expects looks at the lines of the signature's header, before anything of a body is read for them: exactly one, of the right form, and of this time. Whether it
+// was one of our secrets that signed, only the body tells. Errors: [ErrSignature].
+func (i *Inbox) Expects(lines []string) error {
+	if len(lines) != 1 {
+		return i.refuse(refusedHeader)
+	}
+	if refused := i.checkHeader(lines[0]); refused != "" {
+		return i.refuse(refused)
+	}
+	return nil
+}
+
 // Receive verifies a delivery on its raw bytes and stores it. After it returned nil the event is durable; a repeated delivery is nil as well. Errors:
 // [ErrSignature], [ErrMalformed]; anything else is the database's, and the provider should come again.
 func (i *Inbox) Receive(ctx context.Context, body []byte, signature string) error {
-	if err := i.verify(body, signature); err != nil {
-		return err
+	if refused := i.verify(body, signature); refused != "" {
+		return i.refuse(refused)
 	}
 	e, err := parse(body)
 	if err != nil {
@@ -52,17 +65,10 @@ func (i *Inbox) Receive(ctx context.Context, body []byte, signature string) erro
 	return nil
 }
 
-// verify accepts any of the secrets, so that one can be replaced without a gap. The time is looked at here: the library takes any in the future, and
-// knows this machine's clock alone.
-func (i *Inbox) verify(body []byte, signature string) error {
-	at, err := signedAt(signature)
-	if err != nil || !i.recent(at) {
-		return ErrSignature
-	}
-	for _, secret := range i.cfg.Secrets {
-		if webhook.ValidatePayloadIgnoringTolerance(body, signature, secret) == nil {
-			return nil
-		}
+// refuse counts a signature that does not count, and is the error for it.
+func (i *Inbox) refuse(why string) error {
+	if i.cfg.Refused != nil {
+		i.cfg.Refused(why)
 	}
 	return ErrSignature
 }
@@ -78,15 +84,65 @@ func (i *Inbox) recent(at time.Time) bool {
 	return time.Since(at).Abs() <= tolerance //tidy:clock a signature's time is the outside world's
 }
 
-// signedAt reads t of a header such as t=1492774577,v1=5257a8….
-func signedAt(header string) (time.Time, error) {
-	for part := range strings.SplitSeq(header, ",") {
-		if name, value, _ := strings.Cut(part, "="); name == "t" {
-			seconds, err := strconv.ParseInt(value, 10, 64)
-			return time.Unix(seconds, 0), err
+// verify accepts any of the secrets, so that one can be replaced without a gap. It tells why a signature is refused; nothing when it is not.
+func (i *Inbox) verify(body []byte, signature string) (refused string) {
+	if refused = i.checkHeader(signature); refused != "" {
+		return refused
+	}
+	for _, secret := range i.cfg.Secrets {
+		if webhook.ValidatePayloadIgnoringTolerance(body, signature, secret) == nil { // its time is looked at above
+			return ""
 		}
 	}
-	return time.Time{}, ErrSignature
+	return refusedMismatch
+}
+
+// Why signatures are refused, for who counts them.
+const (
+	refusedHeader   = "header"   // no header, several, or not of the form
+	refusedTime     = "time"     // too old, or of the future
+	refusedMismatch = "mismatch" // none of our secrets signed this body
+)
+
+// RefusedReasons are all that Config.Refused may be told.
+var RefusedReasons = []string{refusedHeader, refusedTime, refusedMismatch}
+
+// partsMax bounds a header's parts: the provider sends one signature for each secret that is valid, which are two while one is replaced.
+const partsMax = 32
+
+var (
+	unixSeconds = regexp.MustCompile(`^[0-9]{1,12}$`)
+	hexSHA256   = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+)
+
+// checkHeader looks at a header such as t=1492774577,v1=5257a8…: name=value with commas, exactly one time, at least one signature that could be one; names of
+// other schemes say nothing to us. It tells why it is refused; nothing when it is not.
+func (i *Inbox) checkHeader(header string) (refused string) {
+	var times, signatures int
+	var at time.Time
+	if strings.Count(header, ",") >= partsMax {
+		return refusedHeader
+	}
+	for part := range strings.SplitSeq(header, ",") {
+		name, value, isPair := strings.Cut(part, "=")
+		switch {
+		case !isPair, name == "t" && !unixSeconds.MatchString(value):
+			return refusedHeader
+		case name == "t":
+			times++
+			seconds, _ := strconv.ParseInt(value, 10, 64) // digits only, and few enough
+			at = time.Unix(seconds, 0)
+		case name == "v1" && hexSHA256.MatchString(value):
+			signatures++
+		}
+	}
+	switch {
+	case times != 1 || signatures == 0:
+		return refusedHeader
+	case !i.recent(at):
+		return refusedTime
+	}
+	return ""
 }
 
 // parse reads the few fields that say where an event belongs, of whatever API version. The body is kept as it came.

@@ -31,6 +31,7 @@ type Metrics struct {
 	provider providerCalls
 	recovery recoveryRuns
 	events   eventsOut
+	refused  *prometheus.CounterVec
 }
 
 // New returns metrics that know the process alone; Watch adds the database, the engine and the relay.
@@ -39,7 +40,7 @@ func New(log *slog.Logger) *Metrics {
 		Name: "paidonce_requests_in_flight", Help: "Requests that are being answered, those included that wait for another's result.",
 	})}
 	m.requests, m.provider, m.recovery = newRequests(m.registry), newProviderCalls(m.registry), newRecoveryRuns(m.registry)
-	m.events = newEventsOut(m.registry)
+	m.events, m.refused = newEventsOut(m.registry), newSignaturesRefused(m.registry)
 	m.registry.MustRegister(m.inFlight, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.scrapes = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,

@@ -182,7 +182,7 @@ func (w *watched) moved(what string, want map[string]float64, do func()) {
 	}
 }
 
-var countsWork = regexp.MustCompile(`^paidonce_(requests|provider_calls|commit_won_rows|lease_takeovers|leases_lost|parkings|runs_without_outcome)_total`)
+var countsWork = regexp.MustCompile(`^paidonce_(requests|signatures_refused|provider_calls|commit_won_rows|lease_takeovers|leases_lost|parkings|runs_without_outcome)_total`)
 
 func request(route, outcome string) string {
 	return fmt.Sprintf(`paidonce_requests_total{outcome=%q,route=%q}`, outcome, route)
@@ -262,6 +262,38 @@ func TestMetricsOfTheSameRequestRunning(t *testing.T) {
 		if code := <-first; code != 201 {
 			t.Errorf("the first got %d", code)
 		}
+	})
+}
+
+// A signature that is refused is counted by why, before its body is read and after.
+func TestMetricsOfRefusedSignatures(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, func(c *config) { c.StripeWebhookSecrets = []string{"whsec_metrics"} })
+	send := func(signed ...string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/v1/provider/stripe/webhooks", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["Stripe-Signature"] = signed
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = res.Body.Close(); res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: got %d", signed, res.StatusCode)
+		}
+	}
+	name := func(reason string) string { return `paidonce_signatures_refused_total{reason="` + reason + `"}` }
+	now, v1 := time.Now().Unix(), strings.Repeat("a", 64)
+	want := map[string]float64{name("header"): 3, name("time"): 2, name("mismatch"): 1, request("receiveStripeEvent", "refused"): 6}
+	w.moved("refused signatures", want, func() {
+		send()
+		send("garbage")
+		send(fmt.Sprintf("t=%d,v1=%s", now, v1), fmt.Sprintf("t=%d,v1=%s", now, v1))
+		send(fmt.Sprintf("t=%d,v1=%s", now-3600, v1))
+		send(fmt.Sprintf("t=%d,v1=%s", now+3600, v1))
+		send(fmt.Sprintf("t=%d,v1=%s", now, v1))
 	})
 }
 

@@ -234,7 +234,7 @@ func TestAlertsAndDashboardShowWhatThereIs(t *testing.T) {
 
 // labelNames are all that there are. Each has a handful of values, made up by us.
 var labelNames = []string{
-	"call", "commit", "driver", "outcome", "result", "route", "state", "stream", "worker", "version", "revision", "go_version", "le", "quantile",
+	"call", "commit", "driver", "outcome", "reason", "result", "route", "state", "stream", "worker", "version", "revision", "go_version", "le", "quantile",
 }
 
 // seriesMax is far below what any Prometheus server minds, and lets the API grow some routes.

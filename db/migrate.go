@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // database/sql driver "pgx", which goose speaks
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -32,6 +34,9 @@ type MigrationState struct {
 // Migrate applies all pending migrations. Several instances may call it at once: a session lock lets one work and the others wait.
 // The url must lead to the server itself: a pooler in transaction mode has no sessions to lock. It returns what was applied.
 func Migrate(ctx context.Context, url string) ([]string, error) {
+	if err := checkMigratable(ctx, url); err != nil {
+		return nil, err
+	}
 	var applied []string
 	err := withGoose(url, func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
@@ -41,6 +46,33 @@ func Migrate(ctx context.Context, url string) ([]string, error) {
 		return err
 	})
 	return applied, err
+}
+
+// checkMigratable tells why the database at url cannot be migrated, before anything is begun there.
+func checkMigratable(ctx context.Context, url string) error {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return errors.New("the database url cannot be parsed") // pgx's text may quote the url with its password
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return silent(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := errors.Join(checkServer(ctx, conn), Writable(ctx, conn)); err != nil {
+		return err
+	}
+	var version int64
+	err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&version)
+	switch latest := LatestVersion(); {
+	case IsUndefinedTable(err): // it is to be made
+		return nil
+	case err != nil:
+		return silent(err)
+	case version > latest:
+		return newerSchema(version, latest)
+	}
+	return nil
 }
 
 // MigrationStatus lists all migrations that this binary knows.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -86,60 +85,6 @@ func open(url string, maxConns int32, connected Connected) (*pgxpool.Pool, error
 	}}
 	cfg.ConnConfig.DialFunc = dialer.DialContext
 	return pgxpool.NewWithConfig(context.Background(), cfg)
-}
-
-// Ready tells whether the database answers and its schema is the one this binary was built for. The error says what is missing.
-func Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	var version int64
-	err := pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		var backend uint32
-		err := conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0), pg_backend_pid() FROM `+versionTable+` WHERE is_applied`).Scan(&version, &backend)
-		if err == nil && backend != conn.Conn().PgConn().PID() { // a pooler stands between, and told us a number of its own
-			return checkSessions(ctx, conn)
-		}
-		return err
-	})
-	switch {
-	case IsUndefinedTable(err):
-		return fmt.Errorf("the schema is missing: run `paidonce migrate`")
-	case sessionLost(err):
-		return fmt.Errorf("DATABASE_URL leads to a pooler that changes connections between transactions, such as PgBouncer in transaction mode: "+
-			"add default_query_exec_mode=cache_describe to it: %w", err)
-	case err != nil:
-		return fmt.Errorf("the database does not answer: %w", err)
-	}
-	if latest := LatestVersion(); version < latest {
-		return fmt.Errorf("the schema is at version %d, this binary needs %d: run `paidonce migrate`", version, latest)
-	}
-	return nil
-}
-
-// checkSessions tries whether a statement that was prepared on one connection is there at its next use, and on no other connection: behind a pooler in
-// transaction mode neither need be so. A pooler in session mode passes, and so does one that keeps track of prepared statements. Errors: the database's.
-func checkSessions(ctx context.Context, one *pgxpool.Conn) error {
-	if one.Conn().Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
-		return nil // nothing is kept in the session
-	}
-	other, err := pgx.ConnectConfig(ctx, one.Conn().Config()) // not of the pool, which may have but one
-	if err != nil {
-		return err
-	}
-	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
-	const rounds = 4 // the pooler may have several connections, and chance decides which of them ours meet
-	for range rounds {
-		for _, conn := range []*pgx.Conn{one.Conn(), other} {
-			if _, err := conn.Exec(ctx, `SELECT 1 WHERE $1::boolean`, true); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// sessionLost tells whether a prepared statement was where it should not be, or not where it should.
-func sessionLost(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "42P05" || pg.Code == "26000")
 }
 
 // ErrNotDurable: the database would lose committed rows in a crash.

@@ -35,7 +35,7 @@ func withAccounts(ctx context.Context, use func(context.Context, *accounts.Store
 		return err
 	}
 	defer pool.Close()
-	if err := db.Ready(ctx, pool); err != nil {
+	if err := db.CheckStart(ctx, pool); err != nil {
 		return err
 	}
 	return use(ctx, accounts.NewStore(pool))

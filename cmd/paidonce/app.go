@@ -60,7 +60,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 			hot.Close()
 		}
 	}()
-	if err := db.Ready(ctx, pool); err != nil {
+	if err := db.CheckStart(ctx, pool); err != nil {
 		return nil, err
 	}
 	installation := cfg.Instance

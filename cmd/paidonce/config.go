@@ -74,7 +74,8 @@ type need int
 
 const (
 	needDatabase need = 1 << iota
-	needProvider
+	needProvider      // and a database on which charges can be made
+	needWrites        // and a database that takes them
 )
 
 var workerNames = []string{"relay", "inbox", "reconcile", "sweep"}

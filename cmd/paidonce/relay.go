@@ -30,7 +30,7 @@ relay of ` + "`paidonce serve`" + ` does. Any number of relays share the work; e
 			if asJSON && !once {
 				return usageError{fmt.Errorf("--json goes with --once")}
 			}
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
 				if err := a.openStreams(); err != nil {
 					return err
 				}

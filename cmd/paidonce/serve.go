@@ -52,6 +52,9 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer a.close()
+	if err := db.Ready(ctx, a.pool); err != nil {
+		return err
+	}
 	if err := db.CheckDurability(ctx, a.pool); err != nil {
 		if cfg.charges("").Livemode || !errors.Is(err, db.ErrNotDurable) {
 			return err

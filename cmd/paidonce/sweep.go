@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paidonce/db"
 	"paidonce/recovery"
 )
 
@@ -19,7 +20,7 @@ func newSweepCommand() *cobra.Command {
 charges, events and the logs of operations stay. Any number of sweeps may run at once.`,
 		Example: "  17 * * * *  paidonce sweep          # in a crontab\n  paidonce sweep --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withOperations(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
 				n, err := recovery.Sweep(ctx, a.engine, a.log)
 				if asJSON {
 					if err := writeJSON(cmd.OutOrStdout(), map[string]int{"swept": n}); err != nil {
@@ -50,5 +51,14 @@ func withOperations(cmd *cobra.Command, needs need, use func(context.Context, *a
 		return err
 	}
 	defer a.close()
+	switch {
+	case needs&needProvider != 0:
+		err = db.Ready(cmd.Context(), a.pool)
+	case needs&needWrites != 0:
+		err = db.Writable(cmd.Context(), a.pool)
+	}
+	if err != nil {
+		return err
+	}
 	return use(cmd.Context(), a)
 }

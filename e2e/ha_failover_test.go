@@ -67,6 +67,8 @@ func startStandby(t *testing.T, primary string) string {
 	data := filepath.Join(dir, "data")
 	backup := exec.Command(filepath.Join(programs, "pg_basebackup"), "-D", data, "-R", "-X", "stream", "-c", "fast", "-h", u.Hostname(), "-p", u.Port(), "-U", u.User.Username())
 	backup.SysProcAttr, backup.Dir = as, "/"
+	password, _ := u.User.Password()
+	backup.Env = append(os.Environ(), "PGPASSWORD="+password)
 	if out, err := backup.CombinedOutput(); err != nil {
 		t.Fatalf("pg_basebackup: %v\n%s", err, out)
 	}

@@ -16,7 +16,8 @@ func TestLogsTellNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.UserPassword(u.User.Username(), "hushDatabasePassword")
+	execSQL(t, w.dbURL, "CREATE ROLE e2e_logs LOGIN SUPERUSER PASSWORD 'hushDatabasePassword'")
+	u.User = url.UserPassword("e2e_logs", "hushDatabasePassword")
 	w.env = append(w.env, "DATABASE_URL="+u.String())
 	p := w.serve()
 	c := w.client(p)

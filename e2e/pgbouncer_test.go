@@ -47,6 +47,7 @@ func newBouncer(t *testing.T, w *world, servers int) *bouncer {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	port := freePort(t)
 	users := filepath.Join(dir, "users")
+	password, _ := u.User.Password()
 	settings := fmt.Sprintf(`[databases]
 * = host=%s port=%s
 [pgbouncer]
@@ -61,7 +62,7 @@ default_pool_size = %d
 max_client_conn = 200
 `, u.Hostname(), u.Port(), port, users, servers)
 	ini := filepath.Join(dir, "pgbouncer.ini")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(users, []byte(`"postgres" ""`), 0o644), os.WriteFile(ini, []byte(settings), 0o644)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(users, fmt.Appendf(nil, "%q %q", u.User.Username(), password), 0o644), os.WriteFile(ini, []byte(settings), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, ini)

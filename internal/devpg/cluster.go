@@ -46,6 +46,8 @@ type cluster struct {
 	fast  bool
 	log   *slog.Logger
 	hurry <-chan struct{} // closed: stop at once
+
+	password string // the superuser's; empty before ensure
 }
 
 // file is a path of ours for this major version.
@@ -65,6 +67,14 @@ func (c *cluster) running() (pidFile, bool) {
 func (c *cluster) ensure(ctx context.Context) (port int, adopted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
+	if c.password, err = c.readPassword(); err != nil {
+		return 0, false, err
+	}
+	if c.password == "" { // an earlier version started it, and let everybody in
+		if err := c.stop(); err != nil {
+			return 0, false, err
+		}
+	}
 	if pf, ok := c.running(); ok {
 		if port, err = c.await(ctx, func() bool { _, ok := c.running(); return !ok }); err == nil {
 			c.log.Info("adopted the running PostgreSQL", "pid", pf.pid, "port", port)
@@ -97,7 +107,10 @@ func (c *cluster) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return disarm(c.data())
+	if err := disarm(c.data()); err != nil || c.password != "" {
+		return err
+	}
+	return c.secure(ctx)
 }
 
 // initialise runs initdb in a folder of another name, the mark of an unfinished one, and renames it when all is done.
@@ -110,19 +123,21 @@ func (c *cluster) initialise(ctx context.Context) error {
 	if err := errors.Join(os.Mkdir(unfinished, 0o700), c.acct.give(unfinished)); err != nil {
 		return err
 	}
-	args := []string{"-D", unfinished, "-U", superuser, "--auth=trust", "--locale=C", "-E", "UTF8"}
-	if c.fast {
-		args = append(args, "--no-sync")
-	}
-	out, err := c.acct.command(ctx, c.dir, c.progs.path("initdb"), args...).CombinedOutput()
+	err := c.newPassword(func(_, file string) error {
+		args := []string{"-D", unfinished, "-U", superuser, "--auth=scram-sha-256", "--pwfile=" + file, "--locale=C", "-E", "UTF8"}
+		if c.fast {
+			args = append(args, "--no-sync")
+		}
+		out, err := c.acct.command(ctx, c.dir, c.progs.path("initdb"), args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("initdb: %w\n%s", err, tail(out))
+		}
+		return c.writeHBA(unfinished)
+	})
 	if err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, tail(out))
+		return err
 	}
-	// initdb trusts sockets and ::1 too; nothing of ours listens there.
-	hba := filepath.Join(unfinished, "pg_hba.conf")
-	rules := "# Only this machine gets in, and it is trusted: for development and tests.\n" +
-		"host all         all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n"
-	if err := errors.Join(os.WriteFile(hba, []byte(rules), 0o600), c.acct.give(hba), os.Rename(unfinished, c.data())); err != nil {
+	if err := os.Rename(unfinished, c.data()); err != nil {
 		return err
 	}
 	c.log.Info("made a new database cluster", "data", c.data(), "took", time.Since(started).Round(time.Millisecond))
@@ -243,7 +258,7 @@ var errOtherServer = errors.New("another server answers on the port")
 func (c *cluster) identify(ctx context.Context, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, databaseURL(port, "postgres"))
+	conn, err := pgx.Connect(ctx, databaseURL(port, "postgres", c.password))
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the address of a database of the server, whether that exists or not; "postgres" always does.
-func (s *Server) URL(database string) string { return databaseURL(s.port, database) }
+// URL returns the address of a database of the server with the password, whether that database exists or not; "postgres" always does.
+func (s *Server) URL(database string) string { return databaseURL(s.port, database, s.c.password) }
 
 // Dir returns the folder that is in use: that of Options, or the one that stands in for it.
 func (s *Server) Dir() string { return s.c.dir }

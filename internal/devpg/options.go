@@ -4,7 +4,7 @@
 // Several processes may use one folder: the first starts the server, later ones adopt it, the last one to leave stops it.
 // A process that is killed with SIGKILL leaves the server running; the next Start adopts it.
 //
-// It is no production server: whoever can reach 127.0.0.1 is its superuser.
+// It is no production server: whoever can read the folder is its superuser. Other users of the machine are not: the password is in a file that they cannot read.
 package devpg
 
 import (
@@ -49,10 +49,10 @@ func (o Options) logger() *slog.Logger {
 	return o.Log
 }
 
-func databaseURL(port int, database string) string {
+func databaseURL(port int, database, password string) string {
 	u := url.URL{
 		Scheme:   "postgres",
-		User:     url.User(superuser),
+		User:     url.UserPassword(superuser, password),
 		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",

@@ -41,6 +41,9 @@ func (s *sim) control(method, path string, body, into any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	res, err := simClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)

@@ -134,6 +134,7 @@ func (w *world) authenticate(t *testing.T, outcome string) string {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest(http.MethodPost, "/_sim/authenticate", strings.NewReader(`{"intent":"`+intent+`","outcome":"`+outcome+`"}`))
+	r.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
 	w.sim.ServeHTTP(rec, r)
 	if rec.Code != http.StatusOK {

@@ -31,7 +31,7 @@ const stripeSimExample = `  # in memory, on the default port
     -d amount=2000 -d currency=usd -d source=tok_visa
 
   # the next charge is carried out, but its answer gets lost
-  curl http://127.0.0.1:12111/_sim/faults \
+  curl http://127.0.0.1:12111/_sim/faults -H 'Content-Type: application/json' \
     -d '{"match":{"method":"POST","path":"/v1/charges"},"count":1,"fault":"drop_after"}'
 
   # how often money moved

@@ -48,7 +48,7 @@ type list struct {
 	Data any `json:"data"`
 }
 
-// serveControl answers the switches. They need no key: a simulator belongs on a loopback or test network.
+// serveControl answers the switches. They need no key: a simulator belongs on a loopback or test network, and pages of other sites are refused.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && strings.TrimSuffix(r.URL.Path, "/") == "/_sim" {
 		writeJSON(w, http.StatusOK, list{slices.Sorted(maps.Keys(controls))})
@@ -57,6 +57,10 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	do := controls[r.Method+" "+strings.TrimSuffix(r.URL.Path, "/")]
 	if do == nil {
 		writeJSON(w, http.StatusNotFound, map[string]string{"error": "no such switch: " + r.Method + " " + r.URL.Path})
+		return
+	}
+	if !jsonOnly(r) {
+		writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "a body must be JSON, with Content-Type: application/json"})
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))

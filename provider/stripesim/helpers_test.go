@@ -118,6 +118,9 @@ func (s *sim) control(method, path, body string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)

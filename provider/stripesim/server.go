@@ -181,6 +181,10 @@ func (s *Server) settled() error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := foreign(r); why != "" {
+		writeJSON(w, http.StatusForbidden, map[string]string{"error": why})
+		return
+	}
 	if isControl(r.URL.Path) {
 		s.serveControl(w, r)
 		return

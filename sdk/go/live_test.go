@@ -46,6 +46,7 @@ func sim(t *testing.T, path string, body any) (stats struct {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

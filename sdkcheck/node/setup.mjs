@@ -10,7 +10,7 @@ export const connect = (options = {}, key = process.env.PAIDONCE_API_KEY) =>
 export const order = (n, more = {}) => ({ amount: 2000 + n, currency: 'usd', source: 'tok_visa', metadata: { order: String(n) }, ...more });
 
 export async function provider(path, body) {
-  const answer = await fetch(`${process.env.SIM_URL}/_sim/${path}`, body && { method: 'POST', body: JSON.stringify(body) });
+  const answer = await fetch(`${process.env.SIM_URL}/_sim/${path}`, body && { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
   return answer.json();
 }

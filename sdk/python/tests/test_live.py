@@ -31,7 +31,8 @@ def params(**more: Any) -> Any:
 
 
 def switch(path: str, body: Any = None) -> Any:
-    request = urllib.request.Request(f"{SIM}/_sim/{path}", None if body is None else json.dumps(body).encode())
+    sent = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{SIM}/_sim/{path}", sent, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 

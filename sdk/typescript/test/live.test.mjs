@@ -16,7 +16,7 @@ const client = (more = {}) => new sdk.Paidonce({ baseUrl, apiKey, store, ...more
 const params = (more = {}) => ({ amount: 2000, currency: 'usd', source: 'tok_visa', metadata: { order: '6735' }, ...more });
 const raised = (promise) => promise.then(() => assert.fail('no error'), (error) => error);
 const switchSim = async (path, body) => {
-  const answer = await fetch(`${sim}/_sim/${path}`, body && { method: 'POST', body: JSON.stringify(body) });
+  const answer = await fetch(`${sim}/_sim/${path}`, body && { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
   assert.ok(answer.ok, path);
   return answer.json();
 };

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -32,7 +31,7 @@ func newDevCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine: PostgreSQL, a Stripe simulator, the API",
-		Long: `Starts PostgreSQL (unless DATABASE_URL is set: that database is migrated and used), a Stripe simulator, migrations, an account with an API key, the API
+		Long: `Starts PostgreSQL (unless DATABASE_URL is set: that database is migrated and used, if it is empty or was used by dev before), a Stripe simulator, migrations, an account with an API key, the API
 and its workers; prints curl lines that work. Data are kept in .paidonce/ in this folder, also after a crash. Ctrl-C stops everything, in order; a second one at once.`,
 		Example: "  paidonce dev\n  PAIDONCE_LISTEN=127.0.0.1:9090 paidonce dev",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,6 +77,9 @@ func dev(ctx context.Context, out io.Writer) error {
 	}
 	given := givenDatabase(dir)
 	if given {
+		if err := checkGiven(ctx, os.Getenv("DATABASE_URL")); err != nil {
+			return err
+		}
 		fmt.Fprintln(out, "Migrating and using the database of DATABASE_URL, because that is set (unset it, and dev starts a database of its own) …")
 	} else {
 		stopDatabase, err := devDatabase(ctx, hurry, dir, out)
@@ -134,36 +136,6 @@ func setDefault(name, value string) {
 	}
 }
 
-// devDatabaseURL is the file that has the URL of the database of ours, since it was first started.
-const devDatabaseURL = "database-url"
-
-// givenDatabase tells whether DATABASE_URL is set to a database of somebody else's. In a terminal that ran the line which dev prints for other commands it is
-// set to ours.
-func givenDatabase(dir string) bool {
-	ours, _ := os.ReadFile(filepath.Join(dir, devDatabaseURL))
-	set := os.Getenv("DATABASE_URL")
-	return set != "" && set != strings.TrimSpace(string(ours))
-}
-
-// devDatabase starts a database of ours and sets DATABASE_URL to it.
-func devDatabase(ctx context.Context, hurry <-chan struct{}, dir string, out io.Writer) (stop func(), err error) {
-	fmt.Fprintln(out, "Starting PostgreSQL …")
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	server, err := devpg.Start(ctx, devpg.Options{Dir: dir, Log: log, Hurry: hurry})
-	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL: %w", err)
-	}
-	url, err := server.EnsureDatabase(ctx, "paidonce")
-	if err == nil {
-		err = errors.Join(os.WriteFile(filepath.Join(dir, devDatabaseURL), []byte(url+"\n"), 0o600), os.Setenv("DATABASE_URL", url))
-	}
-	if err != nil {
-		server.Stop()
-		return nil, fmt.Errorf("PostgreSQL: %w", err)
-	}
-	return server.Stop, nil
-}
-
 // devListener takes the API's port, any free one when the usual one is taken, and keeps it: found free now and listened on later, it could
 // be somebody else's by then.
 func devListener(cfg *config) (net.Listener, error) {
@@ -210,7 +182,8 @@ func startSimulator(ctx context.Context, hurry <-chan struct{}, dir, events, lis
 	secret := "whsec_" + rand.Text()
 	// Without cancel: it is asked to end when everything that talks to it has.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"),
-		"--webhook-url", events, "--webhook-secret", secret, "--until-stdin-closes")
+		"--webhook-url", events, "--until-stdin-closes")
+	cmd.Env = append(os.Environ(), "STRIPE_WEBHOOK_SECRET="+secret) // arguments are seen by every user of the machine
 	cmd.Stderr = os.Stderr
 	detach(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -297,7 +270,7 @@ func devAPIKey(ctx context.Context, cfg *config, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return made.Secret, os.WriteFile(file, []byte(made.Secret+"\n"), 0o600)
+	return made.Secret, writePrivate(file, made.Secret+"\n")
 }
 
 func greet(out io.Writer, addr, key string, cfg *config) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -104,7 +106,8 @@ It moves no money and accepts any key that begins with sk_ or rk_. The switches 
 	flags.DurationVar(&f.keyWindow, "key-window", 24*time.Hour, "how long an idempotency key is remembered")
 	flags.DurationVar(&f.searchLag, "search-lag", time.Minute, "how long a charge stays invisible to search")
 	flags.StringArrayVar(&f.webhookURLs, "webhook-url", nil, "receiver of events; may be given several times")
-	flags.StringVar(&f.webhookSecret, "webhook-secret", "whsec_test", "secret that signs events; several, separated by commas, all sign")
+	flags.StringVar(&f.webhookSecret, "webhook-secret", cmp.Or(os.Getenv("STRIPE_WEBHOOK_SECRET"), "whsec_test"), "secret that signs events; several, separated by commas, all sign")
+	flags.Lookup("webhook-secret").DefValue = "that of STRIPE_WEBHOOK_SECRET, or whsec_test" // not the secret itself, in --help
 	flags.BoolVar(&f.fsync, "fsync", true, "wait for the disk before answering")
 	flags.Uint64Var(&f.seed, "seed", 0, "makes faults with a probability repeatable (0: random)")
 	flags.BoolVar(&f.untilStdinCloses, "until-stdin-closes", false, "end with whoever holds the other end of standard input")

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The line that dev printed, in whatever version, leads to its own database.
+func TestGivenDatabase(t *testing.T) {
+	dir := t.TempDir()
+	const ours = "postgres://postgres:secret@127.0.0.1:20001/paidonce?sslmode=disable"
+	if err := os.WriteFile(filepath.Join(dir, devDatabaseURL), []byte(ours+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for set, given := range map[string]bool{
+		"": false, ours: false, "postgres://postgres@127.0.0.1:20001/paidonce?sslmode=disable": false, // before there were passwords
+		"postgres://postgres:secret@127.0.0.1:20001/other?sslmode=disable": true, "postgres://postgres@127.0.0.1:20002/paidonce?sslmode=disable": true, "host=127.0.0.1": true,
+	} {
+		t.Setenv("DATABASE_URL", set)
+		if got := givenDatabase(dir); got != given {
+			t.Errorf("%q: got %v", set, got)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, devDatabaseURL)); err != nil {
+		t.Fatal(err)
+	}
+	if t.Setenv("DATABASE_URL", ours); !givenDatabase(dir) {
+		t.Error("a folder without a database has one of its own")
+	}
+}

@@ -91,7 +91,13 @@ func judgeServer(version int, number, has string) error {
 }
 
 // silent is the error of a database that could not be asked.
-func silent(err error) error { return fmt.Errorf("the database does not answer: %w", err) }
+func silent(err error) error {
+	if sessionLost(err) {
+		return fmt.Errorf("DATABASE_URL leads to a pooler that changes connections between transactions, such as PgBouncer in transaction mode: "+
+			"add default_query_exec_mode=cache_describe to it: %w", err)
+	}
+	return fmt.Errorf("the database does not answer: %w", err)
+}
 
 // schemaVersion is the version of the schema, which is not below the one of this binary.
 func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (version int64, err error) {
@@ -108,9 +114,6 @@ func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (version int64, err 
 		return 0, noSchema(ctx, pool)
 	case isForbidden(err):
 		return 0, fmt.Errorf("the role of DATABASE_URL may not read %s: GRANT SELECT on it, or use the role that ran `paidonce migrate`", versionTable)
-	case sessionLost(err):
-		return 0, fmt.Errorf("DATABASE_URL leads to a pooler that changes connections between transactions, such as PgBouncer in transaction mode: "+
-			"add default_query_exec_mode=cache_describe to it: %w", err)
 	case err != nil:
 		return 0, silent(err)
 	}

@@ -75,19 +75,16 @@ func dev(ctx context.Context, out io.Writer) error {
 	if err := os.WriteFile(told, fmt.Appendf(nil, "process %d, http://%s\n", os.Getpid(), listener.Addr()), 0o600); err != nil {
 		return err
 	}
-	given := givenDatabase(dir)
+	given, stopDatabase := givenDatabase(dir), func() {}
 	if given {
-		if err := checkGiven(ctx, os.Getenv("DATABASE_URL")); err != nil {
-			return err
-		}
-		fmt.Fprintln(out, "Migrating and using the database of DATABASE_URL, because that is set (unset it, and dev starts a database of its own) …")
+		err = useGiven(ctx, os.Getenv("DATABASE_URL"), out)
 	} else {
-		stopDatabase, err := devDatabase(ctx, hurry, dir, out)
-		if err != nil {
-			return err
-		}
-		defer stopDatabase()
+		stopDatabase, err = devDatabase(ctx, hurry, dir, out)
 	}
+	if err != nil {
+		return err
+	}
+	defer stopDatabase()
 	stopSimulator, err := devSimulator(ctx, hurry, dir, webhookURL(listener.Addr()), out)
 	if err != nil {
 		return err

@@ -47,6 +47,15 @@ const otherTables = `SELECT coalesce(string_agg(name, ', '), '') FROM (
 // ofDev: dev has made an account there, or nobody has made any; and no real money moved.
 const ofDev = `SELECT (NOT EXISTS (SELECT FROM accounts) OR EXISTS (SELECT FROM accounts WHERE name = 'dev')) AND NOT EXISTS (SELECT FROM charges WHERE livemode)`
 
+// useGiven says that the database of DATABASE_URL is used, or why not.
+func useGiven(ctx context.Context, address string, out io.Writer) error {
+	if err := checkGiven(ctx, address); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "Migrating and using the database of DATABASE_URL, because that is set (unset it, and dev starts a database of its own) …")
+	return err
+}
+
 // checkGiven tells why dev leaves the database of DATABASE_URL alone: it is another program's, or an installation of Paidonce that works with a real provider,
 // whose unfinished operations dev would look up at the simulator, and end as never made.
 func checkGiven(ctx context.Context, address string) error {

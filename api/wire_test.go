@@ -29,7 +29,7 @@ func sendAll(addr, head string, size int, chunked, waits bool) (status int, code
 	if err != nil {
 		return 0, "", err
 	}
-	defer conn.Close() //nolint:errcheck // only read from at the end
+	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return 0, "", err
 	}

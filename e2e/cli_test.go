@@ -35,7 +35,7 @@ func TestMigrateManyAtOnce(t *testing.T) {
 		if lines := strings.Count(status.stdout, "\n"); lines == 0 || lines != applied || strings.Contains(status.stdout, "pending") {
 			t.Errorf("%d migrations were applied in all; now the status is\n%s", applied, status.stdout)
 		}
-		twice := querySQL[int](t, w.dbURL, "SELECT count(*) FROM (SELECT version_id FROM goose_db_version GROUP BY 1 HAVING count(*) > 1) x")
+		twice := querySQL[int](t, w.dbURL, "SELECT count(*) FROM (SELECT version_id FROM paidonce_db_version GROUP BY 1 HAVING count(*) > 1) x")
 		if twice != 0 {
 			t.Errorf("%d versions are recorded more than once", twice)
 		}

@@ -93,7 +93,8 @@ func dev(ctx context.Context, out io.Writer) error {
 	if cfg, err = loadConfig(needDatabase | needProvider); err != nil {
 		return err
 	}
-	if _, err := db.Migrate(ctx, cfg.DatabaseURL); err != nil && given {
+	waiting := func(text string) { fmt.Fprintln(out, text) }
+	if err := db.Migrate(ctx, cfg.DatabaseURL, db.MigrateOptions{Waiting: waiting}); err != nil && given {
 		return fmt.Errorf("the database of DATABASE_URL cannot be migrated: %w; `unset DATABASE_URL`, and dev starts a database of its own", err)
 	} else if err != nil {
 		return fmt.Errorf("the database cannot be migrated: %w", err)

@@ -1,23 +1,19 @@
+-- +goose NO TRANSACTION
 -- +goose Up
 
-ALTER TABLE outbox ADD COLUMN position bigint;
+ALTER TABLE outbox ADD COLUMN IF NOT EXISTS position bigint;
 COMMENT ON COLUMN outbox.position IS 'Its place in the order in which events became visible; given after the commit, so that none is ever put in before one that a reader has passed. NULL: not given yet.';
--- What the numberer reads. Rows leave it within moments, so it stays as small as what is new: the only thing that a charge pays for the order.
-CREATE INDEX outbox_unnumbered ON outbox (created_at, event_id) WHERE position IS NULL;
-CREATE UNIQUE INDEX outbox_position ON outbox (position) WHERE position IS NOT NULL;
-CREATE INDEX outbox_listed ON outbox (account_id, position) WHERE position IS NOT NULL;
-CREATE INDEX outbox_listed_by_type ON outbox (account_id, type, position) WHERE position IS NOT NULL;
 
-CREATE TABLE outbox_counter (
+CREATE TABLE IF NOT EXISTS outbox_counter (
     only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     last_position bigint  NOT NULL
 );
 COMMENT ON TABLE  outbox_counter               IS 'One row, which whoever numbers events locks: so positions become visible in their order.';
 COMMENT ON COLUMN outbox_counter.only_row      IS 'Always true; as the primary key it keeps the table at one row.';
 COMMENT ON COLUMN outbox_counter.last_position IS 'The last position that was given. Not a sequence: it survives a dump, and a rollback takes it back.';
-INSERT INTO outbox_counter (last_position) VALUES (0);
+INSERT INTO outbox_counter (last_position) VALUES (0) ON CONFLICT DO NOTHING;
 
-CREATE TABLE webhook_endpoints (
+CREATE TABLE IF NOT EXISTS webhook_endpoints (
     account_id      text COLLATE "C" NOT NULL,
     id              text COLLATE "C" NOT NULL CHECK (id ~ '^[A-Za-z0-9_.-]{1,64}$'),
     number          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -45,7 +41,7 @@ COMMENT ON COLUMN webhook_endpoints.failing_since   IS 'When the first delivery 
 COMMENT ON COLUMN webhook_endpoints.disabled_at     IS 'From then on nothing is sent and nothing new is queued; what was queued waits. Registering it again enables it.';
 COMMENT ON COLUMN webhook_endpoints.disabled_reason IS 'Why, in words.';
 
-CREATE TABLE webhook_secrets (
+CREATE TABLE IF NOT EXISTS webhook_secrets (
     endpoint   bigint      NOT NULL REFERENCES webhook_endpoints (number) ON DELETE CASCADE,
     secret     text        NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -58,7 +54,7 @@ COMMENT ON COLUMN webhook_secrets.secret     IS 'whsec_ and base64, as of Standa
 COMMENT ON COLUMN webhook_secrets.created_at IS 'When it was made.';
 COMMENT ON COLUMN webhook_secrets.expires_at IS 'Set when it was replaced: until then both sign. NULL: the current one.';
 
-CREATE TABLE deliveries (
+CREATE TABLE IF NOT EXISTS deliveries (
     endpoint         bigint      NOT NULL,
     event_id         text COLLATE "C" NOT NULL,
     position         bigint      NOT NULL,
@@ -80,10 +76,10 @@ CREATE TABLE deliveries (
     CONSTRAINT finished_has_a_time CHECK ((state = 'pending') = (finished_at IS NULL))
 );
 -- What is due, by endpoint. What is delivered is not in it.
-CREATE INDEX deliveries_due ON deliveries (endpoint, next_run_at) WHERE next_run_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (endpoint, next_run_at) WHERE next_run_at IS NOT NULL;
 -- What an earlier event of the same object holds back.
-CREATE INDEX deliveries_order ON deliveries (endpoint, object_id, position) WHERE next_run_at IS NOT NULL;
-CREATE INDEX deliveries_event ON deliveries (event_id);
+CREATE INDEX IF NOT EXISTS deliveries_order ON deliveries (endpoint, object_id, position) WHERE next_run_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS deliveries_event ON deliveries (event_id);
 COMMENT ON TABLE  deliveries                  IS 'Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.';
 COMMENT ON COLUMN deliveries.endpoint         IS 'The endpoint''s number.';
 COMMENT ON COLUMN deliveries.event_id         IS 'The event; its payload is what is sent.';
@@ -102,7 +98,7 @@ COMMENT ON COLUMN deliveries.last_error       IS 'Why the last try failed; clean
 COMMENT ON COLUMN deliveries.created_at       IS 'When it was queued.';
 COMMENT ON COLUMN deliveries.finished_at      IS 'When it was delivered or given up on.';
 
-CREATE TABLE outbox_cursors (
+CREATE TABLE IF NOT EXISTS outbox_cursors (
     publisher  text COLLATE "C" PRIMARY KEY,
     position   bigint      NOT NULL DEFAULT 0,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -111,6 +107,17 @@ COMMENT ON TABLE  outbox_cursors            IS 'How far each publisher to a stre
 COMMENT ON COLUMN outbox_cursors.publisher  IS 'Its name, such as nats or kafka.';
 COMMENT ON COLUMN outbox_cursors.position   IS 'The position up to which every event was acknowledged by the stream.';
 COMMENT ON COLUMN outbox_cursors.updated_at IS 'When that was.';
+
+SET lock_timeout = '5min';
+-- What the numberer reads. Rows leave it within moments, so it stays as small as what is new: the only thing that a charge pays for the order.
+DROP INDEX CONCURRENTLY IF EXISTS outbox_unnumbered;
+CREATE INDEX CONCURRENTLY outbox_unnumbered ON outbox (created_at, event_id) WHERE position IS NULL;
+DROP INDEX CONCURRENTLY IF EXISTS outbox_position;
+CREATE UNIQUE INDEX CONCURRENTLY outbox_position ON outbox (position) WHERE position IS NOT NULL;
+DROP INDEX CONCURRENTLY IF EXISTS outbox_listed;
+CREATE INDEX CONCURRENTLY outbox_listed ON outbox (account_id, position) WHERE position IS NOT NULL;
+DROP INDEX CONCURRENTLY IF EXISTS outbox_listed_by_type;
+CREATE INDEX CONCURRENTLY outbox_listed_by_type ON outbox (account_id, type, position) WHERE position IS NOT NULL;
 
 -- +goose Down
 DROP TABLE outbox_cursors, deliveries, webhook_secrets, webhook_endpoints, outbox_counter;

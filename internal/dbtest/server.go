@@ -125,7 +125,7 @@ func StartServer(t testing.TB) *Server {
 	if s.url, err = s.srv.EnsureDatabase(ctx, "paidonce"); err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
-	if _, err := db.Migrate(ctx, s.url); err != nil {
+	if err := db.Migrate(ctx, s.url, db.MigrateOptions{}); err != nil {
 		t.Fatalf("dbtest: migrating: %v", err)
 	}
 	if level := isolation(); level != "" {

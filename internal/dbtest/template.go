@@ -47,7 +47,7 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 	if err := h.createDatabase(ctx, draft, ""); err != nil {
 		return "", err
 	}
-	if _, err := db.Migrate(ctx, h.url(draft)); err != nil {
+	if err := db.Migrate(ctx, h.url(draft), db.MigrateOptions{}); err != nil {
 		return "", errors.Join(err, h.exec(ctx, dropStatement(draft)))
 	}
 	from, to := pgx.Identifier{draft}.Sanitize(), pgx.Identifier{name}.Sanitize()

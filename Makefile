@@ -113,6 +113,11 @@ sim: ## run the simulation with 1,000 seeds (SEEDS=n for others), or with one (S
 ha: ## kill a primary under load and promote its synchronous standby, freeze a server; restore an older copy
 	PAIDONCE_HA=1 go test -count=1 -v -timeout 10m -run '^(TestStandbyIsPromoted|TestDatabaseFrozenForLong|TestRestoreToAnEarlierMoment|TestConnectionCut|TestReconcilerIsCutOff|TestCommitCutOff)' ./e2e | grep -E '^ *(---|ok|FAIL|PASS|ha_)'
 
+# Takes the servers of older versions from git, and half an hour for all of them. FROM=10 is the upgrade of one version.
+.PHONY: upgrade
+upgrade: ## migrate from each version, with ROWS rows, while its server serves and a dump holds a table
+	PAIDONCE_UPGRADE_ROWS=$(or $(ROWS),1000000) PAIDONCE_UPGRADE_FROM=$(FROM) go test -count=1 -v -timeout 2h -run '^TestUpgradeFromEachVersion$$' ./e2e
+
 .PHONY: model
 model: ## explore every state of the small model of claim, lease, window and sweep
 	go test -count=1 -run '^TestModel' -v ./recovery/model $(ARGS)

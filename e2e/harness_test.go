@@ -42,6 +42,8 @@ type world struct {
 	env    []string // of every process; later entries win
 	sim    *sim
 	apiKey string
+	// program is what runs, if it is not this run's binary.
+	program string
 
 	mu    sync.Mutex
 	procs []*proc
@@ -80,7 +82,11 @@ type proc struct {
 
 // command prepares the binary with the environment of the world and nothing of ours but what a shell would have.
 func (w *world) command(env []string, args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
+	program := binary
+	if w.program != "" {
+		program = w.program
+	}
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}, w.env...), env...)
 	cmd.SysProcAttr = ownGroup()
 	return cmd

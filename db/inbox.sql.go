@@ -232,6 +232,33 @@ func (q *Queries) InboxStore(ctx context.Context, db DBTX, arg InboxStoreParams)
 	return items, nil
 }
 
+const inboxSweep = `-- name: InboxSweep :execrows
+DELETE FROM provider_events e
+WHERE e.id = ANY (ARRAY(
+        SELECT d.id FROM provider_events d
+        WHERE d.processed_at <= (SELECT clock_timestamp() - $1::interval) AND d.id > '' AND d.type > ''
+        ORDER BY d.processed_at
+        LIMIT $2::integer
+        FOR UPDATE SKIP LOCKED
+    ))
+    AND e.processed_at <= clock_timestamp() - $1::interval
+`
+
+type InboxSweepParams struct {
+	Ttl  time.Duration
+	Most int32
+}
+
+// Forgets up to @most events that were processed so long ago, the oldest first. What is parked or not processed is not in the index. The condition stands
+// outside as well: an event that a person made due again meanwhile stays. An array, since for a list of rows the planner reads a table that is not yet large.
+func (q *Queries) InboxSweep(ctx context.Context, db DBTX, arg InboxSweepParams) (int64, error) {
+	result, err := db.Exec(ctx, inboxSweep, arg.Ttl, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const inboxTake = `-- name: InboxTake :many
 UPDATE provider_events e SET next_run_at = clock_timestamp() + $1::interval, attempts = e.attempts + 1
 WHERE e.id IN (

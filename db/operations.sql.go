@@ -128,3 +128,57 @@ func (q *Queries) OperationLog(ctx context.Context, db DBTX, operationID string)
 	}
 	return items, nil
 }
+
+const operationLogSweep = `-- name: OperationLogSweep :one
+WITH looked AS MATERIALIZED (
+    SELECT l.operation_id, l.at, l.n FROM operation_log l
+    WHERE (l.at, l.n) > ($1::timestamptz, $2::bigint) AND l.at <= (SELECT clock_timestamp() - $3::interval)
+        AND l.operation_id > '' AND l.actor > ''
+    ORDER BY l.at, l.n
+    LIMIT $4::integer
+), swept AS (
+    DELETE FROM operation_log l WHERE l.operation_id = ANY (ARRAY(
+        SELECT x.operation_id FROM looked x
+        WHERE NOT EXISTS (SELECT FROM idempotency_keys k WHERE k.operation_id = x.operation_id AND k.finished_at IS NULL OFFSET 0)
+            AND NOT EXISTS (SELECT FROM operation_log y WHERE y.operation_id = x.operation_id AND y.at > clock_timestamp() - $3::interval OFFSET 0)
+    ))
+    RETURNING l.n
+)
+SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM swept) AS swept,
+    coalesce(max(x.at), $1::timestamptz)::timestamptz AS last_at, coalesce(max(x.n), $2::bigint)::bigint AS last_n
+FROM (SELECT looked.at, looked.n FROM looked ORDER BY looked.at DESC, looked.n DESC LIMIT 1) x
+`
+
+type OperationLogSweepParams struct {
+	AfterAt time.Time
+	AfterN  int64
+	Ttl     time.Duration
+	Most    int32
+}
+
+type OperationLogSweepRow struct {
+	Looked int64
+	Swept  int64
+	LastAt time.Time
+	LastN  int64
+}
+
+// Looks at up to @most lines that are so old, from @after on, and forgets the logs that they are of, unless the operation is unfinished or has a younger line: a
+// log goes as a whole. Tells how many lines it looked at, how many it forgot, and where to go on. That texts are not empty is always so, as in KeySweep;
+// finished_at says the same as the status, of which there is an index that has all unfinished operations.
+func (q *Queries) OperationLogSweep(ctx context.Context, db DBTX, arg OperationLogSweepParams) (OperationLogSweepRow, error) {
+	row := db.QueryRow(ctx, operationLogSweep,
+		arg.AfterAt,
+		arg.AfterN,
+		arg.Ttl,
+		arg.Most,
+	)
+	var i OperationLogSweepRow
+	err := row.Scan(
+		&i.Looked,
+		&i.Swept,
+		&i.LastAt,
+		&i.LastN,
+	)
+	return i, err
+}

@@ -95,6 +95,12 @@ func hot(q *db.Queries) map[string]struct {
 		"ReceiptsClean": {func(ctx context.Context, t db.DBTX) error {
 			return many(q.ReceiptsClean(ctx, t, db.ReceiptsCleanParams{}))
 		}, []string{"receipts_created", "receipts_pkey"}},
+		"InboxSweep": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.InboxSweep(ctx, t, db.InboxSweepParams{}))
+		}, []string{"provider_events_processed"}},
+		"OperationLogSweep": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.OperationLogSweep(ctx, t, db.OperationLogSweepParams{}))
+		}, []string{"operation_log_at", "operation_log_pkey", operation}},
 		"InboxTake": {func(ctx context.Context, t db.DBTX) error { return many(q.InboxTake(ctx, t, db.InboxTakeParams{})) }, []string{"provider_events_due"}},
 		"EventGauges": {func(ctx context.Context, t db.DBTX) error {
 			return many(q.EventGauges(ctx, t, db.EventGaugesParams{}))
@@ -111,12 +117,13 @@ func hot(q *db.Queries) map[string]struct {
 var asked = map[string]string{
 	"ReceiptsRead": "1000, '24 hours'", "ReceiptsClaim": "'24 hours', 8", "ReceiptsAbandoned": "'5 minutes'", "ReceiptsClean": "'720 hours', 100",
 	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100", "ChargeList": "'a', NULL, NULL, NULL, NULL, NULL, NULL, 10",
+	"InboxSweep": "'90 days', 1000", "OperationLogSweep": "'-infinity', 0, '365 days', 1000",
 	"EventGauges": "'10 minutes', 10000", "ReceiptGauge": "'24 hours'",
 }
 
 // fullRead finds what must not be in a plan: a walk over a whole table that grows, or over a whole partial index.
 func fullRead(plan []string) string {
-	index := regexp.MustCompile(`Scan using (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)|Bitmap Index Scan on (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|charges_awaiting|charges_provider_id)`)
+	index := regexp.MustCompile(`Scan using (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|provider_events_processed|operation_log_at|charges_awaiting|charges_provider_id)|Bitmap Index Scan on (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|provider_events_processed|operation_log_at|charges_awaiting|charges_provider_id)`)
 	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|deliveries|operation_log|receipts)\b`)
 	for i, line := range plan {
 		switch {
@@ -192,6 +199,7 @@ func TestHotStatementsKeepToTheirIndexes(t *testing.T) {
 	exec(`INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency) SELECT 'r' || id, 'a', id, 'r' || operation_id, 1, 'usd' FROM charges LIMIT 5000`)
 	exec(`INSERT INTO provider_events (id, type, object_id, livemode, payload, processed_at, result, next_run_at)
 		SELECT 'e' || n, 'charge.succeeded', 'c', false, '{}', now(), 'done', NULL FROM generate_series(1, 50000) n`)
+	exec(`INSERT INTO operation_log (operation_id, event, attempt, actor) SELECT operation_id, 'resumed', 2, 'request' FROM idempotency_keys LIMIT 100000`)
 	exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, position) SELECT 'e' || id, 'a', 'charge.succeeded', operation_id, id, '{}', row_number() OVER () FROM charges`)
 	exec(`INSERT INTO receipts_cursor (position) VALUES (100000)`)
 	exec(`INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, attempts, last_attempt_at, finished_at)

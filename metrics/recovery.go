@@ -21,6 +21,7 @@ type recoveryRuns struct {
 	passTook                  prometheus.Histogram
 	finished, waiting, parked prometheus.Counter
 	swept                     prometheus.Counter
+	sweptRows                 *prometheus.CounterVec
 	// Without labels, and vectors all the same: they appear with the first run, rather than tell of one in 1970.
 	lastPass, lastSweep *prometheus.GaugeVec
 }
@@ -51,7 +52,13 @@ func newRecoveryRuns(r prometheus.Registerer) recoveryRuns {
 			Name: "paidonce_sweep_keys_total", Help: "Keys past their retention that this process's sweep worker deleted.",
 		}),
 	}
-	r.MustRegister(m.passTook, m.swept)
+	m.sweptRows = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "paidonce_sweep_rows_total", Help: "Rows other than keys that this process's sweep worker deleted past their retention.",
+	}, []string{"table"})
+	for _, table := range []string{"provider_events", "operation_log"} {
+		m.sweptRows.WithLabelValues(table)
+	}
+	r.MustRegister(m.passTook, m.swept, m.sweptRows)
 	for _, result := range []string{"done", "failed", "interrupted"} {
 		m.passes.WithLabelValues(result)
 		m.sweeps.WithLabelValues(result)
@@ -76,9 +83,15 @@ func (m *Metrics) Passed(c recovery.Counts, took time.Duration, err error) {
 }
 
 // Swept counts a sweep of the sweep worker; see [recovery.WorkSweep].
-func (m *Metrics) Swept(keys int, err error) {
+func (m *Metrics) Swept(rows map[string]int, err error) {
 	r := &m.recovery
-	r.swept.Add(float64(keys))
+	for kind, n := range rows {
+		if kind == "keys" {
+			r.swept.Add(float64(n))
+			continue
+		}
+		r.sweptRows.WithLabelValues(kind).Add(float64(n))
+	}
 	r.sweeps.WithLabelValues(ran(err)).Inc()
 	if err == nil {
 		r.lastSweep.WithLabelValues().SetToCurrentTime()

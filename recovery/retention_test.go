@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"paidonce/recovery"
 )
 
 // expire makes every finished key's time be over since the given time.
@@ -31,11 +29,11 @@ func TestRetentionCountsFromCompletion(t *testing.T) {
 		}
 	}
 	w.exec(`UPDATE idempotency_keys SET created_at = created_at - interval '30 days', expires_at = clock_timestamp() + interval '1 minute'`)
-	if n, err := recovery.Sweep(t.Context(), i.engine, quiet); err != nil || n != 0 {
+	if n, err := sweepKeys(t.Context(), i.engine); err != nil || n != 0 {
 		t.Errorf("swept %d before its time, %v", n, err)
 	}
 	w.expire("1 second")
-	if n, err := recovery.Sweep(t.Context(), i.engine, quiet); err != nil || n != 1 {
+	if n, err := sweepKeys(t.Context(), i.engine); err != nil || n != 1 {
 		t.Errorf("swept %d after its time, %v", n, err)
 	}
 	// Trap 59: the charge stays, and so does its event.
@@ -53,13 +51,13 @@ func TestSweepSparesUnfinishedKeys(t *testing.T) {
 	i := w.start(nil, nil)
 	for _, state := range []string{"locked_at = locked_at", "lease_token = NULL, locked_at = NULL", "lease_token = NULL, locked_at = NULL, parked_at = clock_timestamp()"} {
 		w.exec(`UPDATE idempotency_keys SET ` + state)
-		if n, err := recovery.Sweep(t.Context(), i.engine, quiet); err != nil || n != 0 {
+		if n, err := sweepKeys(t.Context(), i.engine); err != nil || n != 0 {
 			t.Errorf("%s: swept %d, %v", state, n, err)
 		}
 	}
 	// An expiry that should not be there changes nothing: the status decides.
 	w.exec(`UPDATE idempotency_keys SET expires_at = clock_timestamp() - interval '1 day'`)
-	if n, err := recovery.Sweep(t.Context(), i.engine, quiet); err != nil || n != 0 {
+	if n, err := sweepKeys(t.Context(), i.engine); err != nil || n != 0 {
 		t.Errorf("swept %d unfinished keys that had an expiry, %v", n, err)
 	}
 	w.exec(`UPDATE idempotency_keys SET parked_at = NULL`)
@@ -110,7 +108,7 @@ func TestExpiredKeyIsTakenByOne(t *testing.T) {
 	}
 	for range 3 {
 		group.Go(func() {
-			if _, err := recovery.Sweep(t.Context(), i.engine, quiet); err != nil {
+			if _, err := sweepKeys(t.Context(), i.engine); err != nil {
 				t.Error(err)
 			}
 		})

@@ -264,7 +264,7 @@ func (r *simRun) cron(kind string) {
 			r.mu.Unlock()
 		}()
 		if kind == "sweep" {
-			_, _ = recovery.Sweep(ctx, in.engine, quiet)
+			_, _ = sweepKeys(ctx, in.engine)
 			return
 		}
 		_, _ = recovery.Pass(ctx, in.engine, limit, quiet)

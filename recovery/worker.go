@@ -3,7 +3,9 @@ package recovery
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -32,17 +34,20 @@ func WorkAwait(ctx context.Context, await func(ctx context.Context) (int, error)
 	})
 }
 
-// WorkSweep sweeps about every interval until ctx ends, and tells done how many keys each sweep forgot.
-func WorkSweep(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger, done func(swept int, err error)) {
+// WorkSweep sweeps what kinds returns about every interval until ctx ends, and tells done how many rows of each kind a sweep forgot.
+func WorkSweep(ctx context.Context, kinds func() []Kind, interval time.Duration, log *slog.Logger, done func(swept map[string]int, err error)) {
 	every(ctx, interval, func() {
-		n, err := Sweep(ctx, e, log)
-		done(n, err)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
+		swept, err := Sweep(ctx, log, kinds()...)
+		done(swept, err)
+		if ctx.Err() == nil && err != nil {
 			log.WarnContext(ctx, "a sweep failed", "cause", err)
-		case n > 0:
-			log.InfoContext(ctx, "swept", "keys", n)
+		}
+		var counts []any
+		for name, n := range swept {
+			counts = append(counts, slog.Int(name, n))
+		}
+		if slices.Max(slices.Collect(maps.Values(swept))) > 0 {
+			log.InfoContext(ctx, "swept", counts...)
 		}
 	})
 }

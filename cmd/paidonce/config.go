@@ -24,6 +24,7 @@ import (
 	"paidonce/api"
 	"paidonce/charges"
 	"paidonce/idemkeys"
+	"paidonce/inbox"
 	"paidonce/outbox/receipt"
 )
 
@@ -52,6 +53,8 @@ type config struct {
 	RateLimit         string        `env:"PAIDONCE_RATE_LIMIT"          envDefault:"off"`
 	CORSOrigins       []string      `env:"PAIDONCE_CORS_ORIGINS" envSeparator:","`
 	EventTTL          time.Duration `env:"PAIDONCE_EVENT_TTL"           envDefault:"720h"`
+	InboxTTL          time.Duration `env:"PAIDONCE_INBOX_TTL"           envDefault:"2160h"`
+	LogTTL            time.Duration `env:"PAIDONCE_LOG_TTL"             envDefault:"8760h"`
 	AllowPrivate      bool          `env:"PAIDONCE_WEBHOOK_ALLOW_PRIVATE" envDefault:"false"`
 	NATSURL           string        `env:"PAIDONCE_NATS_URL"`
 	KafkaBrokers      []string      `env:"PAIDONCE_KAFKA_BROKERS"       envSeparator:","`
@@ -124,6 +127,7 @@ func parseProblems(err error) []error {
 		"ProviderTimeout": "PAIDONCE_PROVIDER_TIMEOUT: must be a duration, such as 20s", "StaleAfter": "PAIDONCE_STALE_AFTER: must be a duration, such as 90s",
 		"KeyTTL": "PAIDONCE_KEY_TTL: must be a duration, such as 24h", "ProviderKeyWindow": "PAIDONCE_PROVIDER_KEY_WINDOW: must be a duration, such as 23h",
 		"LookupSpan": "PAIDONCE_LOOKUP_SPAN: must be a duration, such as 2m", "EventTTL": "PAIDONCE_EVENT_TTL: must be a duration, such as 720h",
+		"InboxTTL": "PAIDONCE_INBOX_TTL: must be a duration, such as 2160h", "LogTTL": "PAIDONCE_LOG_TTL: must be a duration, such as 8760h",
 		"AllowPrivate": "PAIDONCE_WEBHOOK_ALLOW_PRIVATE: must be true or false",
 	}
 	var all env.AggregateError
@@ -211,6 +215,12 @@ func (c *config) checkTimes(bad reporter) {
 	positive("PAIDONCE_KEY_TTL", c.KeyTTL)
 	positive("PAIDONCE_PROVIDER_KEY_WINDOW", c.ProviderKeyWindow)
 	positive("PAIDONCE_EVENT_TTL", c.EventTTL)
+	if c.InboxTTL < inbox.KeptAtLeast {
+		bad("PAIDONCE_INBOX_TTL", "must be 720h or longer: the provider may send an event again for so long, and it must be known then")
+	}
+	if c.LogTTL <= 0 || c.LogTTL < c.KeyTTL {
+		bad("PAIDONCE_LOG_TTL", "must not be shorter than PAIDONCE_KEY_TTL: the log of an operation is kept with its key")
+	}
 	if c.LookupSpan < 0 {
 		bad("PAIDONCE_LOOKUP_SPAN", "must not be negative")
 	}

@@ -348,10 +348,13 @@ func TestMetricsOfUnfinishedOperations(t *testing.T) {
 
 	w.exec(`UPDATE idempotency_keys SET expires_at = clock_timestamp() - interval '5 hours' WHERE key = 'stuck'`)
 	w.eventually("paidonce_keys_oldest_expired_seconds", about(5*3600))
+	w.exec(`INSERT INTO provider_events (id, type, object_id, livemode, payload, processed_at, result, next_run_at)
+		SELECT n, 'charge.succeeded', 'ch', false, '{}', now() - interval '91 days', 'done', NULL FROM generate_series(1, 3) n`)
 	w.sweep(1)
 	w.eventually("paidonce_keys_oldest_expired_seconds", equals(0))
-	if n := w.scrape()["paidonce_sweep_keys_total"]; n != 1 {
-		t.Errorf("%v keys swept", n)
+	now = w.scrape()
+	if keys, events := now["paidonce_sweep_keys_total"], now[`paidonce_sweep_rows_total{table="provider_events"}`]; keys != 1 || events != 3 {
+		t.Errorf("%v keys and %v events swept", keys, events)
 	}
 }
 
@@ -372,9 +375,9 @@ func (w *watched) pass(most int) {
 func (w *watched) sweep(most int) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	swept := 0
-	recovery.WorkSweep(ctx, w.app.engine, 10*time.Millisecond, w.app.log, func(n int, err error) {
+	recovery.WorkSweep(ctx, w.app.expiring, 10*time.Millisecond, w.app.log, func(n map[string]int, err error) {
 		w.app.metrics.Swept(n, err)
-		if swept += n; swept >= most {
+		if swept += n["keys"]; swept >= most {
 			stop()
 		}
 	})

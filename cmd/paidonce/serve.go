@@ -150,7 +150,7 @@ func (a *app) startWorkers(ctx context.Context) (stop func()) {
 		},
 		"inbox": func() { a.inbox.Work(ctx) },
 		"relay": func() { a.workRelay(ctx) },
-		"sweep": func() { recovery.WorkSweep(ctx, a.engine, sweepEvery, a.log, a.metrics.Swept) },
+		"sweep": func() { recovery.WorkSweep(ctx, a.expiring, sweepEvery, a.log, a.metrics.Swept) },
 	} {
 		if slices.Contains(a.cfg.workers, name) {
 			a.metrics.Worker(name)

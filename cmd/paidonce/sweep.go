@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paidonce/db"
+	"paidonce/idemkeys"
 	"paidonce/recovery"
 )
 
@@ -15,19 +16,27 @@ func newSweepCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "sweep",
-		Short: "Delete finished idempotency keys that are past their retention",
-		Long: `Deletes finished keys whose PAIDONCE_KEY_TTL is over, in small batches, until none is left. Unfinished keys never expire;
-charges, events and the logs of operations stay. Any number of sweeps may run at once.`,
+		Short: "Delete finished idempotency keys, provider events and operation logs that are past their retention",
+		Long: `Deletes, in small batches, until none is left: finished keys whose PAIDONCE_KEY_TTL is over, processed events of the
+provider past PAIDONCE_INBOX_TTL, and logs of finished operations past PAIDONCE_LOG_TTL. Unfinished keys and their logs never
+expire, nor do events that are parked or not processed; charges stay, and events out have PAIDONCE_EVENT_TTL (see relay). Any
+number of sweeps may run at once.`,
 		Example: "  17 * * * *  paidonce sweep          # in a crontab\n  paidonce sweep --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withOperations(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
-				n, err := recovery.Sweep(ctx, a.engine, a.log)
+				n, err := recovery.Sweep(ctx, a.log, a.expiring()...)
 				if asJSON {
-					if err := writeJSON(cmd.OutOrStdout(), map[string]int{"swept": n}); err != nil {
+					said := struct {
+						Keys   int `json:"swept"`
+						Events int `json:"provider_events"`
+						Logs   int `json:"operation_log"`
+					}{n["keys"], n["provider_events"], n["operation_log"]}
+					if err := writeJSON(cmd.OutOrStdout(), said); err != nil {
 						return err
 					}
 				} else {
-					fmt.Fprintf(cmd.OutOrStdout(), "swept %d keys\n", n)
+					fmt.Fprintf(cmd.OutOrStdout(), "swept %d keys, %d events of the provider, %d lines of operation logs\n",
+						n["keys"], n["provider_events"], n["operation_log"])
 				}
 				if errors.Is(err, context.Canceled) {
 					return errors.New("sweep: interrupted; the rest is swept next time")
@@ -36,8 +45,22 @@ charges, events and the logs of operations stay. Any number of sweeps may run at
 			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, `print {"swept":N}`)
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"swept":N,"provider_events":N,"operation_log":N}; swept: the keys`)
 	return c
+}
+
+// expiring is what a sweep forgets when its time is over.
+func (a *app) expiring() []recovery.Kind {
+	log := idemkeys.LogSweep{Engine: a.engine, TTL: a.cfg.LogTTL}
+	events := func(ctx context.Context, most int) (int, bool, error) {
+		n, err := a.inbox.Sweep(ctx, a.cfg.InboxTTL, most)
+		return n, n == most, err
+	}
+	return []recovery.Kind{
+		recovery.Keys(a.engine),
+		{Name: "provider_events", Batch: events},
+		{Name: "operation_log", Batch: log.Batch},
+	}
 }
 
 // withOperations runs use with everything that works on operations, given what needs says.

@@ -48,3 +48,16 @@ UPDATE provider_events SET processed_at = NULL, result = NULL, parked_at = NULL,
 WHERE (sqlc.narg(id)::text IS NULL OR id = sqlc.narg(id)::text)
     AND received_at >= @since::timestamptz
     AND (sqlc.narg(type)::text IS NULL OR type = sqlc.narg(type)::text);
+
+-- name: InboxSweep :execrows
+-- Forgets up to @most events that were processed so long ago, the oldest first. What is parked or not processed is not in the index. The condition stands
+-- outside as well: an event that a person made due again meanwhile stays. An array, since for a list of rows the planner reads a table that is not yet large.
+DELETE FROM provider_events e
+WHERE e.id = ANY (ARRAY(
+        SELECT d.id FROM provider_events d
+        WHERE d.processed_at <= (SELECT clock_timestamp() - @ttl::interval) AND d.id > '' AND d.type > ''
+        ORDER BY d.processed_at
+        LIMIT @most::integer
+        FOR UPDATE SKIP LOCKED
+    ))
+    AND e.processed_at <= clock_timestamp() - @ttl::interval;

@@ -95,7 +95,7 @@ func (l *Learner) learn(ctx context.Context, n News, mark Mark) error {
 	case strings.HasPrefix(n.Type, "charge."):
 		return l.charge(ctx, n, mark)
 	}
-	return l.note(ctx, mark, "of a type that changes nothing here")
+	return l.note(ctx, mark, nothingHere)
 }
 
 // note marks the news without an effect.
@@ -136,7 +136,7 @@ func (l *Learner) charge(ctx context.Context, n News, mark Mark) error {
 	case got == nil:
 		return l.note(ctx, mark, "the provider has no such charge")
 	case got.Tags.Installation != l.cfg.Installation:
-		return l.note(ctx, mark, "not of this installation")
+		return l.note(ctx, mark, notOurs)
 	}
 	if err := l.settle(ctx, got.Tags.Operation, got.ID, got.Status == provider.Succeeded); err != nil {
 		return err
@@ -312,7 +312,7 @@ func (l *Learner) dispute(ctx context.Context, n News, mark Mark) error {
 	case err != nil:
 		return err
 	case got == nil || got.Tags.Installation != l.cfg.Installation:
-		return l.note(ctx, mark, "not of this installation")
+		return l.note(ctx, mark, notOurs)
 	}
 	if err := l.settle(ctx, got.Tags.Operation, got.ID, got.Status == provider.Succeeded); err != nil {
 		return err

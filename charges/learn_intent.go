@@ -19,7 +19,7 @@ func (l *Learner) intent(ctx context.Context, n News, mark Mark) error {
 	case in == nil:
 		return l.note(ctx, mark, "the provider has no such intent")
 	case in.Tags.Installation != l.cfg.Installation:
-		return l.note(ctx, mark, "not of this installation")
+		return l.note(ctx, mark, notOurs)
 	}
 	return l.changeIntent(ctx, n, in, mark)
 }

@@ -37,7 +37,7 @@ func (l *Learner) refund(ctx context.Context, n News, mark Mark) error {
 	case err != nil:
 		return err
 	case charge == nil || charge.Tags.Installation != l.cfg.Installation:
-		return l.note(ctx, mark, "not of this installation")
+		return l.note(ctx, mark, notOurs)
 	}
 	return l.changeCharge(ctx, n, charge, nil, mark)
 }

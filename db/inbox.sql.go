@@ -11,19 +11,26 @@ import (
 )
 
 const inboxDone = `-- name: InboxDone :execrows
-UPDATE provider_events SET processed_at = clock_timestamp(), result = $1::text, next_run_at = NULL, last_error = NULL
-WHERE id = $2 AND processed_at IS NULL AND attempts = $3
+UPDATE provider_events SET processed_at = clock_timestamp(), result = $1::text, next_run_at = NULL, last_error = NULL,
+    payload = CASE WHEN $2::boolean THEN NULL ELSE payload END
+WHERE id = $3 AND processed_at IS NULL AND attempts = $4
 `
 
 type InboxDoneParams struct {
-	Result   string
-	ID       string
-	Attempts int32
+	Result      string
+	DropPayload bool
+	ID          string
+	Attempts    int32
 }
 
 // The mark, in the transaction of the effect. It is the guard as well: an event is processed once.
 func (q *Queries) InboxDone(ctx context.Context, db DBTX, arg InboxDoneParams) (int64, error) {
-	result, err := db.Exec(ctx, inboxDone, arg.Result, arg.ID, arg.Attempts)
+	result, err := db.Exec(ctx, inboxDone,
+		arg.Result,
+		arg.DropPayload,
+		arg.ID,
+		arg.Attempts,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -187,10 +194,12 @@ func (q *Queries) InboxReplay(ctx context.Context, db DBTX, arg InboxReplayParam
 
 const inboxStore = `-- name: InboxStore :many
 
-INSERT INTO provider_events (id, type, object_id, livemode, payload)
-SELECT x.id, x.type, x.object_id, x.livemode, x.payload
-FROM ROWS FROM (unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::boolean[]), unnest($5::bytea[]))
-    AS x (id, type, object_id, livemode, payload)
+INSERT INTO provider_events (id, type, object_id, livemode, payload, processed_at, result, next_run_at)
+SELECT x.id, x.type, x.object_id, x.livemode,
+    CASE WHEN x.keep OR EXISTS (SELECT FROM charges c WHERE c.provider = 'stripe' AND c.provider_id = x.object_id OFFSET 0) THEN x.payload END,
+    CASE WHEN x.result <> '' THEN clock_timestamp() END, NULLIF(x.result, ''), CASE WHEN x.result = '' THEN clock_timestamp() END
+FROM ROWS FROM (unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::boolean[]), unnest($5::bytea[]),
+    unnest($6::boolean[]), unnest($7::text[])) AS x (id, type, object_id, livemode, payload, keep, result)
 ORDER BY x.id
 ON CONFLICT (id) DO NOTHING
 RETURNING id
@@ -202,10 +211,14 @@ type InboxStoreParams struct {
 	ObjectIds []string
 	Livemodes []bool
 	Payloads  [][]byte
+	Kept      []bool
+	Results   []string
 }
 
 // Events from the provider.
 // Stores events in company; a row that is there already is a repeated delivery and changes nothing.
+// One that need not be processed comes with its result. The payload is kept of what is ours by its tags, or by its object; OFFSET keeps the planner from
+// reading all charges for that.
 func (q *Queries) InboxStore(ctx context.Context, db DBTX, arg InboxStoreParams) ([]string, error) {
 	rows, err := db.Query(ctx, inboxStore,
 		arg.Ids,
@@ -213,6 +226,8 @@ func (q *Queries) InboxStore(ctx context.Context, db DBTX, arg InboxStoreParams)
 		arg.ObjectIds,
 		arg.Livemodes,
 		arg.Payloads,
+		arg.Kept,
+		arg.Results,
 	)
 	if err != nil {
 		return nil, err

@@ -326,7 +326,7 @@ type ProviderEvent struct {
 	ObjectID string
 	// false: test money.
 	Livemode bool
-	// The raw bytes whose signature was verified.
+	// The raw bytes whose signature was verified. NULL: the event is not about anything of ours, and only what tells a second delivery is kept.
 	Payload []byte
 	// When it first came.
 	ReceivedAt time.Time

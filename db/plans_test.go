@@ -95,6 +95,9 @@ func hot(q *db.Queries) map[string]struct {
 		"ReceiptsClean": {func(ctx context.Context, t db.DBTX) error {
 			return many(q.ReceiptsClean(ctx, t, db.ReceiptsCleanParams{}))
 		}, []string{"receipts_created", "receipts_pkey"}},
+		"InboxStore": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.InboxStore(ctx, t, db.InboxStoreParams{}))
+		}, []string{"charges_provider_id"}},
 		"InboxSweep": {func(ctx context.Context, t db.DBTX) error {
 			return many(q.InboxSweep(ctx, t, db.InboxSweepParams{}))
 		}, []string{"provider_events_processed"}},
@@ -117,7 +120,7 @@ func hot(q *db.Queries) map[string]struct {
 var asked = map[string]string{
 	"ReceiptsRead": "1000, '24 hours'", "ReceiptsClaim": "'24 hours', 8", "ReceiptsAbandoned": "'5 minutes'", "ReceiptsClean": "'720 hours', 100",
 	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100", "ChargeList": "'a', NULL, NULL, NULL, NULL, NULL, NULL, 10",
-	"InboxSweep": "'90 days', 1000", "OperationLogSweep": "'-infinity', 0, '365 days', 1000",
+	"InboxStore": "'{e}', '{t}', '{o}', '{f}', '{x}', '{f}', '{r}'", "InboxSweep": "'90 days', 1000", "OperationLogSweep": "'-infinity', 0, '365 days', 1000",
 	"EventGauges": "'10 minutes', 10000", "ReceiptGauge": "'24 hours'",
 }
 

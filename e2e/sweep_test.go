@@ -1,9 +1,42 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	stripewebhook "github.com/stripe/stripe-go/v76/webhook"
 )
+
+// N-016: an account of the provider that other programs use as well. Their events are answered like
+// ours, and nothing of their customers is kept.
+func TestNewsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "STRIPE_WEBHOOK_SECRET=whsec_shared", "PAIDONCE_WORKERS=inbox")
+	c := w.client(w.serve())
+	for range 2 {
+		for n, typ := range []string{"customer.updated", "invoice.paid", "charge.succeeded", "payment_intent.created", "charge.dispute.created"} {
+			kind := typ[:strings.LastIndex(typ, ".")]
+			kind = strings.TrimPrefix(kind, "charge.")
+			body := fmt.Appendf(nil, `{"id":"evt_%d","object":"event","type":%q,"livemode":false,"data":{"object":{"id":"obj_%d","object":%q,"metadata":{},"email":"jenny@example.com"}}}`, n, typ, n, kind)
+			signed := stripewebhook.GenerateTestSignedPayload(&stripewebhook.UnsignedPayload{Payload: body, Secret: "whsec_shared"})
+			if a := c.Do(c.Request(http.MethodPost, "/v1/provider/stripe/webhooks", string(body), "Stripe-Signature", signed.Header)); a.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", typ, a.Code, a.Body)
+			}
+		}
+	}
+	eventually(t, "all are processed", func() bool {
+		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM provider_events WHERE processed_at IS NOT NULL") == 5
+	})
+	// A dispute carries no tags, and is one that the provider does not know: nobody can tell whose it is.
+	if got := querySQL[string](t, w.dbURL, "SELECT string_agg(type, ' ' ORDER BY type) FROM provider_events WHERE payload IS NOT NULL"); got != "charge.dispute.created" {
+		t.Errorf("payloads are kept of: %s", got)
+	}
+	if r := w.must("inbox", "show", "evt_0"); !strings.Contains(r.stdout, "not kept") || !strings.Contains(r.stdout, "customer.updated") {
+		t.Errorf("inbox show: %s", r.stdout)
+	}
+}
 
 // N-016: what the provider sent in a year, and the logs of a year, are swept; what waits for a person
 // stays.

@@ -21,7 +21,10 @@ type Event struct {
 	Type     string // the provider's, such as charge.succeeded
 	ObjectID string // the provider's id of the object it speaks of
 	Livemode bool
-	Payload  []byte // raw; for operators. State is asked for at the provider, never taken from here
+	Payload  []byte // raw; for operators. State is asked for at the provider, never taken from here. nil: not kept
+
+	keep bool   // the payload
+	done string // what came of it already; "": it is to be processed
 }
 
 // Mark writes what came of an event, in the transaction of its effect. It reports false when somebody else has processed the event meanwhile: then the
@@ -33,7 +36,10 @@ type Apply func(ctx context.Context, e Event, mark Mark) error
 
 // Config is what an inbox is made of.
 type Config struct {
-	Pool    db.Pool
+	Pool db.Pool
+	// Sift tells whether the payload of an event is kept, and what came of one that need not be
+	// processed; "" of all others. nil: all are kept and processed.
+	Sift    func(kind string, payload []byte) (keep bool, done string)
 	Secrets []string // signing secrets, any of which may have signed; none: nothing is taken
 	Apply   Apply    // nil where nothing is processed
 	// Refused is told of each signature that is refused, and why: one of RefusedReasons. nil: nobody is.
@@ -71,6 +77,8 @@ func (i *Inbox) write(ctx context.Context, events []Event) (map[string]struct{},
 		p.ObjectIds = append(p.ObjectIds, e.ObjectID)
 		p.Livemodes = append(p.Livemodes, e.Livemode)
 		p.Payloads = append(p.Payloads, e.Payload)
+		p.Kept = append(p.Kept, e.keep)
+		p.Results = append(p.Results, e.done)
 	}
 	ids, err := i.queries.InboxStore(ctx, i.cfg.Pool, p)
 	if err != nil {

@@ -53,6 +53,10 @@ func (i *Inbox) Receive(ctx context.Context, body []byte, signature string) erro
 	if err != nil {
 		return err
 	}
+	e.keep = true
+	if i.cfg.Sift != nil {
+		e.keep, e.done = i.cfg.Sift(e.Type, body)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
 	if _, _, err := i.store.Do(ctx, e); err != nil {

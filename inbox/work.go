@@ -29,6 +29,9 @@ const (
 	errorMax    = 1000 // bytes kept of a reason
 )
 
+// Foreign is the result of an event that is not about anything of ours: its payload is kept no longer.
+const Foreign = "not of this installation"
+
 // NeedsPerson begins the result of an event that shows that the books do not agree; it is told once, at level error.
 const NeedsPerson = "books differ: "
 
@@ -93,7 +96,7 @@ func (i *Inbox) process(ctx context.Context, row db.ProviderEvent) {
 	var came string
 	err := i.apply(ctx, e, func(ctx context.Context, tx db.DBTX, result string) (bool, error) {
 		came = result
-		n, err := i.queries.InboxDone(ctx, tx, db.InboxDoneParams{Result: db.Clean(result, errorMax), ID: row.ID, Attempts: row.Attempts})
+		n, err := i.queries.InboxDone(ctx, tx, db.InboxDoneParams{Result: db.Clean(result, errorMax), DropPayload: result == Foreign, ID: row.ID, Attempts: row.Attempts})
 		return n == 1, err
 	})
 	if err == nil {

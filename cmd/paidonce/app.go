@@ -95,7 +95,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	rebuilder := charges.NewRebuilder(store, psp, chargesConfig, log)
 	guard.Use(pool, history.Config{Books: rebuilder, Log: log, Off: cfg.Recover == "off", CallLimit: cfg.ProviderTimeout})
 	learner := charges.NewLearner(store, engine, psp, chargesConfig)
-	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Held: store.Held, Now: chargesConfig.Clocks.Now, Refused: measured.SignatureRefused, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
+	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Held: store.Held, Sift: learner.Sift, Now: chargesConfig.Clocks.Now, Refused: measured.SignatureRefused, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		err := learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
 		if errors.Is(err, idemkeys.ErrBusy) { // its request is not answered yet
 			return inbox.Early(err)

@@ -128,8 +128,12 @@ func newInboxShowCommand() *cobra.Command {
 				if asJSON {
 					return writeJSON(cmd.OutOrStdout(), inboxToJSON(e))
 				}
+				payload := string(e.Payload)
+				if e.Payload == nil {
+					payload = "the bytes are not kept: it is not about anything of this installation"
+				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
-					e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e), e.Payload)
+					e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e), payload)
 				return err
 			})
 		},

@@ -2,10 +2,14 @@
 
 -- name: InboxStore :many
 -- Stores events in company; a row that is there already is a repeated delivery and changes nothing.
-INSERT INTO provider_events (id, type, object_id, livemode, payload)
-SELECT x.id, x.type, x.object_id, x.livemode, x.payload
-FROM ROWS FROM (unnest(@ids::text[]), unnest(@types::text[]), unnest(@object_ids::text[]), unnest(@livemodes::boolean[]), unnest(@payloads::bytea[]))
-    AS x (id, type, object_id, livemode, payload)
+-- One that need not be processed comes with its result. The payload is kept of what is ours by its tags, or by its object; OFFSET keeps the planner from
+-- reading all charges for that.
+INSERT INTO provider_events (id, type, object_id, livemode, payload, processed_at, result, next_run_at)
+SELECT x.id, x.type, x.object_id, x.livemode,
+    CASE WHEN x.keep OR EXISTS (SELECT FROM charges c WHERE c.provider = 'stripe' AND c.provider_id = x.object_id OFFSET 0) THEN x.payload END,
+    CASE WHEN x.result <> '' THEN clock_timestamp() END, NULLIF(x.result, ''), CASE WHEN x.result = '' THEN clock_timestamp() END
+FROM ROWS FROM (unnest(@ids::text[]), unnest(@types::text[]), unnest(@object_ids::text[]), unnest(@livemodes::boolean[]), unnest(@payloads::bytea[]),
+    unnest(@kept::boolean[]), unnest(@results::text[])) AS x (id, type, object_id, livemode, payload, keep, result)
 ORDER BY x.id
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
@@ -20,7 +24,8 @@ RETURNING *;
 
 -- name: InboxDone :execrows
 -- The mark, in the transaction of the effect. It is the guard as well: an event is processed once.
-UPDATE provider_events SET processed_at = clock_timestamp(), result = @result::text, next_run_at = NULL, last_error = NULL
+UPDATE provider_events SET processed_at = clock_timestamp(), result = @result::text, next_run_at = NULL, last_error = NULL,
+    payload = CASE WHEN @drop_payload::boolean THEN NULL ELSE payload END
 WHERE id = @id AND processed_at IS NULL AND attempts = @attempts;
 
 -- name: InboxFailed :execrows

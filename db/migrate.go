@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"path"
 	"strconv"
 	"strings"
@@ -20,29 +19,37 @@ import (
 )
 
 const (
-	// Instances that start together wait for the one that migrates, asking this often and this long in all: half an hour, in which indexes of large
-	// tables are built.
+	// Instances that start together wait for the one that migrates, asking this often and this long
+	// in all: half an hour, in which indexes of large tables are built.
 	lockPollSeconds = 1
 	lockPolls       = 1800
-	// LockTimeoutDefault is how long a statement waits for a table: whoever comes after it waits behind it for as long. Less than commitWait of idemkeys,
-	// so that no request fails; more than PostgreSQL's deadlock_timeout of a second, after which an autovacuum gives way.
+	// LockTimeoutDefault is how long a statement waits for a table: whoever comes after it waits
+	// behind it for as long. Less than commitWait of idemkeys, so that no request fails; more than
+	// PostgreSQL's deadlock_timeout of a second, after which an autovacuum gives way.
 	LockTimeoutDefault = 2 * time.Second
-	// LockPatienceDefault is when it gives up: dumps and reports that last longer are better waited for by a person.
+	// LockPatienceDefault is when it gives up: dumps and reports that last longer are better waited
+	// for by a person.
 	LockPatienceDefault = 10 * time.Minute
 )
 
-// MigrateOptions say how Migrate treats those who use the tables meanwhile. What is not set has its default.
+// MigrateOptions say how Migrate treats those who use the tables meanwhile. What is not set has its
+// default.
 type MigrateOptions struct {
-	LockTimeout time.Duration // how long a statement waits for a table before it lets others through and tries again; at least a millisecond; the pauses are as long, or up to twice
-	Patience    time.Duration // how long a migration is tried again before it is given up
-	Applied     func(name string)
-	Waiting     func(text string) // told why a migration is tried again
-	Files       fs.FS             // the migrations; nil: those of this binary
+	// LockTimeout is how long a statement waits for a table before it lets others through and tries
+	// again; the pauses are twice as long.
+	LockTimeout time.Duration
+	// Patience is how long a migration is tried again before it is given up.
+	Patience time.Duration
+	Applied  func(name string)
+	Waiting  func(text string) // told why a migration is tried again
+	Files    fs.FS             // the migrations; nil: those of this binary
 }
 
-// Migrate applies all pending migrations. Several instances may call it at once: a session lock lets one work and the others wait.
-// The url must lead to the server itself: a pooler in transaction mode has no sessions to lock. A table that others hold is waited for
-// in short tries, so that nobody waits for long behind them. Errors: what is in the way; what was applied before stays applied.
+// Migrate applies all pending migrations. Several instances may call it at once: a session lock
+// lets one work and the others wait. The url must lead to the server itself: a pooler in
+// transaction mode has no sessions to lock. A table that others hold is waited for in short tries,
+// so that nobody waits for long behind them. Errors: what is in the way; what was applied before
+// stays applied.
 func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 	if o.Files == nil {
 		o.Files = embedded()
@@ -68,7 +75,8 @@ func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 		return err
 	}
 	locker := &ground{SessionLocker: l, lockTimeout: o.LockTimeout, files: o.Files}
-	p, err := goose.NewProvider(goose.DialectPostgres, conn, o.Files, goose.WithSessionLocker(locker), goose.WithTableName(versionTable))
+	p, err := goose.NewProvider(goose.DialectPostgres, conn, o.Files,
+		goose.WithSessionLocker(locker), goose.WithTableName(versionTable))
 	if err != nil {
 		return err
 	}
@@ -97,19 +105,22 @@ func checkMigratable(ctx context.Context, cfg *pgx.ConnConfig) error {
 	return errors.Join(checkServer(ctx, conn), Writable(ctx, conn))
 }
 
-// ground holds the session lock from the first migration to the end of the session, pauses included: of many instances one tries, and the others wait.
+// ground holds the session lock from the first migration to the end of the session, pauses
+// included: of many instances one tries, and the others wait.
 type ground struct {
 	lock.SessionLocker
 	lockTimeout time.Duration
 	files       fs.FS
 }
 
-// SessionLock also prepares what migrations stand on: the version table, and how long statements wait for tables, which the migration before may have changed.
+// SessionLock also prepares what migrations stand on: the version table, and how long statements
+// wait for tables, which the migration before may have changed.
 func (g *ground) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	if err := g.SessionLocker.SessionLock(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf("SET lock_timeout = %d", g.lockTimeout.Milliseconds())); err != nil {
+	set := fmt.Sprintf("SET lock_timeout = %d", g.lockTimeout.Milliseconds())
+	if _, err := conn.ExecContext(ctx, set); err != nil {
 		return err
 	}
 	return prepare(ctx, conn, g.files)
@@ -136,8 +147,8 @@ func applyPatiently(ctx context.Context, p *goose.Provider, conn *sql.DB, s *goo
 		}
 		who := oldestTransaction(ctx, conn)
 		if time.Since(began) > o.Patience {
-			return fmt.Errorf("%s: others held a table that it needs for %v%s; end them or wait for them, and run `paidonce migrate` again: %w",
-				name, time.Since(began).Round(time.Second), who, err)
+			return fmt.Errorf("%s: others held a table that it needs for %v%s; end them or wait for them, "+
+				"and run `paidonce migrate` again: %w", name, time.Since(began).Round(time.Second), who, err)
 		}
 		if o.Waiting != nil {
 			o.Waiting(name + ": others use a table that it needs" + who + "; it lets them through and tries again")
@@ -145,23 +156,28 @@ func applyPatiently(ctx context.Context, p *goose.Provider, conn *sql.DB, s *goo
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", name, ctx.Err())
-		case <-time.After(o.LockTimeout + rand.N(o.LockTimeout)): // longer than others were kept waiting, so that their queue is gone
+		case <-time.After(2 * o.LockTimeout): // longer than others waited, so that their queue is gone
 		}
 	}
 }
 
-// heldByOthers tells whether a migration failed because it did not get a lock in time, or got into a deadlock. Nothing of it was done, or what can be done again.
+// heldByOthers tells whether a migration failed because it did not get a lock in time, or got into
+// a deadlock. Nothing of it was done, or what can be done again.
 func heldByOthers(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01")
 }
 
-// oldestTransaction names the transaction that has been open longest, which mostly is the one in the way; "" when there is none, or we may not see it.
+// oldestTransaction names the transaction that has been open longest, which mostly is the one in
+// the way; "" when there is none, or we may not see it.
 func oldestTransaction(ctx context.Context, conn *sql.DB) string {
 	var pid, seconds int
 	var program string
-	err := conn.QueryRowContext(ctx, `SELECT pid, application_name, extract(epoch FROM clock_timestamp() - xact_start)::integer FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND backend_type = 'client backend'
+	err := conn.QueryRowContext(ctx, `
+		SELECT pid, application_name, extract(epoch FROM clock_timestamp() - xact_start)::integer
+		FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+			AND backend_type = 'client backend'
 		ORDER BY xact_start LIMIT 1`).Scan(&pid, &program, &seconds)
 	if err != nil {
 		return ""

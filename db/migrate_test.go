@@ -42,7 +42,8 @@ func embeddedFiles(t *testing.T) fstest.MapFS {
 // releasedLast is the last version that was recorded in goose's own table.
 const releasedLast = 12
 
-// releasedFiles are the first migrations as they were before they were rewritten to keep nobody waiting.
+// releasedFiles are the first migrations as they were before they were rewritten to keep nobody
+// waiting.
 func releasedFiles(t *testing.T) fstest.MapFS {
 	t.Helper()
 	files := embeddedFiles(t)
@@ -62,7 +63,8 @@ func releasedFiles(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// release brings a database to a version as a release without a version table of its own did: with goose, in goose's table.
+// release brings a database to a version as a release without a version table of its own did: with
+// goose, in goose's table.
 func release(t *testing.T, url string, files fs.FS, to int64) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(url)
@@ -143,7 +145,8 @@ func schemaOf(t *testing.T, conn *pgx.Conn) []string {
 	return list
 }
 
-// From whatever version an installation comes, it ends at the same schema, and what was applied is recorded once, with its time.
+// From whatever version an installation comes, it ends at the same schema, and what was applied is
+// recorded once, with its time.
 func TestEveryReleaseEndsAtTheSameSchema(t *testing.T) {
 	t.Parallel()
 	fresh := dbtest.NewEmpty(t)
@@ -189,7 +192,8 @@ func TestEveryReleaseEndsAtTheSameSchema(t *testing.T) {
 	}
 }
 
-// Version 8 counts, without keeping anybody waiting, what version 7 told, and run again it changes nothing.
+// Version 8 counts, without keeping anybody waiting, what version 7 told, and run again it changes
+// nothing.
 func TestCountingInSteps(t *testing.T) {
 	t.Parallel()
 	url := dbtest.NewEmpty(t)
@@ -244,7 +248,38 @@ func TestIndexLeftBehindIsBuiltAgain(t *testing.T) {
 	}
 }
 
-// Whoever waits for a table keeps everybody waiting who comes after it: so it waits briefly, tells so, and gives up at last.
+// While one instance tries again and again, the others wait: each try keeps requests waiting.
+func TestOneInstanceTries(t *testing.T) {
+	t.Parallel()
+	files := embeddedFiles(t)
+	files["99999_next.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nALTER TABLE charges ADD COLUMN next integer;\n")}
+	url := dbtest.New(t)
+	holder := connect(t, url)
+	exec(t, holder, `BEGIN`, `SELECT count(*) FROM charges`)
+	told, ended := make(chan int, 1000), make(chan error, 3)
+	for i := range cap(ended) {
+		go func() {
+			ended <- db.Migrate(context.Background(), url, db.MigrateOptions{
+				Files: files, LockTimeout: 50 * time.Millisecond, Waiting: func(string) { told <- i },
+			})
+		}()
+	}
+	first := <-told
+	for range 30 { // some seconds, in which the others ask for the lock many times
+		if i := <-told; i != first {
+			t.Fatal("two instances try")
+		}
+	}
+	exec(t, holder, `COMMIT`)
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whoever waits for a table keeps everybody waiting who comes after it: so it waits briefly, tells
+// so, and gives up at last.
 func TestMigrateGivesUp(t *testing.T) {
 	t.Parallel()
 	files := embeddedFiles(t)

@@ -15,12 +15,13 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// versionTable is where our migrations are recorded. It is not goose's own: that may be another program's, whose numbers say nothing about our schema, and
-// which would take ours for its own.
+// versionTable is where our migrations are recorded. It is not goose's own: that may be another
+// program's, whose numbers say nothing about our schema, and which would take ours for its own.
 const versionTable = "paidonce_db_version"
 
-// releasedTable is where releases without a version table of their own recorded migrations. It is read, never written: servers of those releases ask it
-// whether the schema is new enough, and it may be another program's.
+// releasedTable is where releases without a version table of their own recorded migrations. It is
+// read, never written: servers of those releases ask it whether the schema is new enough, and it
+// may be another program's.
 const releasedTable = "goose_db_version"
 
 // MigrationState is one migration and whether it is applied.
@@ -30,7 +31,8 @@ type MigrationState struct {
 	AppliedAt time.Time // zero when it is pending
 }
 
-// MigrationStatus lists all migrations that this binary knows, and the version of the schema when that is newer. It writes nothing. Errors: the database's.
+// MigrationStatus lists all migrations that this binary knows, and the version of the schema when
+// that is newer. It writes nothing. Errors: the database's.
 func MigrationStatus(ctx context.Context, url string) (list []MigrationState, newer int64, err error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -66,7 +68,8 @@ type querier interface {
 // recorded reads our version table. nil: there is none.
 func recorded(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	var exists bool
-	err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1)`, versionTable).Scan(&exists)
+	err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_tables
+		WHERE schemaname = current_schema() AND tablename = $1)`, versionTable).Scan(&exists)
 	if err != nil || !exists {
 		return nil, err
 	}
@@ -91,8 +94,9 @@ func versions(ctx context.Context, q querier, query string, args ...any) (map[in
 	return found, rows.Err()
 }
 
-// prepare makes the version table if there is none, under the session lock. What releases before it applied is taken over, by what the schema shows: numbers that
-// another program recorded are not believed, whichever of us came first.
+// prepare makes the version table if there is none, under the session lock. What releases before it
+// applied is taken over, by what the schema shows: numbers that another program recorded are not
+// believed, whichever of us came first.
 func prepare(ctx context.Context, conn *sql.Conn, files fs.FS) error {
 	if have, err := recorded(ctx, conn); err != nil || have != nil {
 		return err
@@ -118,7 +122,8 @@ func prepare(ctx context.Context, conn *sql.Conn, files fs.FS) error {
 			is_applied boolean     NOT NULL,
 			tstamp     timestamptz NOT NULL DEFAULT now()
 		)`,
-		`COMMENT ON TABLE ` + versionTable + ` IS 'The migrations that were applied. Of Paidonce alone: goose_db_version may be another program''s, and is what Paidonce used before.'`,
+		`COMMENT ON TABLE ` + versionTable + ` IS 'The migrations that were applied. goose_db_version, where ` +
+			`they once were recorded, may be another program''s.'`,
 		`COMMENT ON COLUMN ` + versionTable + `.id IS 'Order of writing.'`,
 		`COMMENT ON COLUMN ` + versionTable + `.version_id IS 'The migration''s number.'`,
 		`COMMENT ON COLUMN ` + versionTable + `.is_applied IS 'Always true.'`,
@@ -131,7 +136,9 @@ func prepare(ctx context.Context, conn *sql.Conn, files fs.FS) error {
 	}
 	for _, m := range released {
 		if at, ok := applied[m.version]; ok {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO `+versionTable+` (version_id, is_applied, tstamp) VALUES ($1, true, $2)`, m.version, at); err != nil {
+			_, err := tx.ExecContext(ctx, `INSERT INTO `+versionTable+` (version_id, is_applied, tstamp)
+				VALUES ($1, true, $2)`, m.version, at)
+			if err != nil {
 				return err
 			}
 		}
@@ -139,32 +146,48 @@ func prepare(ctx context.Context, conn *sql.Conn, files fs.FS) error {
 	return tx.Commit()
 }
 
-// released are the migrations that were recorded in goose's table, each with what it alone put into the schema. Later ones are recorded in ours, so nothing is
-// ever added here. What an operator can drop without harm, an index, proves less than a column.
+// released are the migrations that were recorded in goose's table, each with what it alone put into
+// the schema. Later ones are recorded in ours, so nothing is ever added here. What an operator can
+// drop without harm, an index, proves less than a column.
 var released = []struct {
 	version        int64
 	relation, part string // part "": the relation itself, an index
 }{
-	{1, "installation", "tag"}, {2, "operation_log", "operation_id"}, {3, "charges_created", ""}, {4, "charges", "capture_operation_id"},
-	{5, "provider_events", "object_id"}, {6, "charges", "awaits_at"}, {7, "outbox", "position"}, {8, "charges", "events"},
-	{9, "idempotency_keys", "passes"}, {10, "provider_events_parked", ""}, {11, "charges", "own_receipt"}, {12, "outbox_cleaned", "position"},
+	{1, "installation", "tag"},
+	{2, "operation_log", "operation_id"},
+	{3, "charges_created", ""},
+	{4, "charges", "capture_operation_id"},
+	{5, "provider_events", "object_id"},
+	{6, "charges", "awaits_at"},
+	{7, "outbox", "position"},
+	{8, "charges", "events"},
+	{9, "idempotency_keys", "passes"},
+	{10, "provider_events_parked", ""},
+	{11, "charges", "own_receipt"},
+	{12, "outbox_cleaned", "position"},
 }
 
-// proven tells which of the released migrations the schema shows to be applied, and when they were, as far as that is recorded. Errors: the database's; a schema
-// that has parts of one migration and not of one before it.
+// proven tells which of the released migrations the schema shows to be applied, and when they were,
+// as far as that is recorded. Errors: the database's; a schema that has parts of one migration and
+// not of one before it.
 func proven(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	var numbers []int64
 	var relations, parts []string
 	for _, m := range released {
-		numbers, relations, parts = append(numbers, m.version), append(relations, m.relation), append(parts, m.part)
+		numbers = append(numbers, m.version)
+		relations, parts = append(relations, m.relation), append(parts, m.part)
 	}
 	// The lease of a key is ours: a table of this name alone could be anybody's.
 	shown, err := versions(ctx, q, `
+		WITH here AS (
+			SELECT c.relname, a.attname FROM pg_class c
+			JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
+			LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+		)
 		SELECT m.version, now() FROM unnest($1::bigint[], $2::text[], $3::text[]) AS m (version, relation, part)
-		JOIN pg_class c ON c.relname = m.relation AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
-		WHERE (m.part = '' OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = m.part AND NOT a.attisdropped))
-			AND EXISTS (SELECT FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'idempotency_keys' AND column_name = 'lease_token')
-			AND EXISTS (SELECT FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'installation' AND column_name = 'tag')`,
+		WHERE EXISTS (SELECT FROM here WHERE relname = m.relation AND m.part IN ('', attname))
+			AND EXISTS (SELECT FROM here WHERE relname = 'idempotency_keys' AND attname = 'lease_token')
+			AND EXISTS (SELECT FROM here WHERE relname = 'installation' AND attname = 'tag')`,
 		numbers, relations, parts)
 	if err != nil || len(shown) == 0 {
 		return nil, err
@@ -184,8 +207,8 @@ func proven(ctx context.Context, q querier) (map[int64]time.Time, error) {
 		at, ok := shown[m.version]
 		switch {
 		case !ok && m.version < latest && m.part != "":
-			return nil, fmt.Errorf("the schema has parts of version %d, and %s.%s of version %d is missing: it was changed by hand or restored in part; "+
-				"restore the whole of it", latest, m.relation, m.part, m.version)
+			return nil, fmt.Errorf("the schema has parts of version %d, and %s.%s of version %d is missing: "+
+				"it was changed by hand or restored in part; restore the whole of it", latest, m.relation, m.part, m.version)
 		case !ok && m.version > latest:
 			return applied, nil
 		}
@@ -199,16 +222,21 @@ func proven(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	return applied, nil
 }
 
-// releasedAt reads when migrations were applied, for people: whose rows these are decides nothing. nil: there is no such table that we can read.
+// releasedAt reads when migrations were applied, for people: whose rows these are decides nothing.
+// nil: there is no such table that we can read.
 func releasedAt(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	var readable sql.Null[bool]
-	err := q.QueryRowContext(ctx, `SELECT count(*) = 3 AND bool_and(has_column_privilege(c.oid, a.attnum, 'SELECT'))
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN ('version_id', 'is_applied', 'tstamp') AND NOT a.attisdropped
-		WHERE c.relname = $1 AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())`, releasedTable).Scan(&readable)
+	err := q.QueryRowContext(ctx, `
+		SELECT count(*) = 3 AND bool_and(has_column_privilege(c.oid, a.attnum, 'SELECT'))
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
+		JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+			AND a.attname IN ('version_id', 'is_applied', 'tstamp')
+		WHERE c.relname = $1`, releasedTable).Scan(&readable)
 	if err != nil || !readable.V {
 		return nil, err
 	}
-	return versions(ctx, q, `SELECT version_id, max(tstamp)::timestamptz FROM `+releasedTable+` WHERE is_applied GROUP BY 1`)
+	return versions(ctx, q, `SELECT version_id, max(tstamp)::timestamptz FROM `+releasedTable+`
+		WHERE is_applied GROUP BY 1`)
 }
 
 // ErrTaken: another program has tables of the names that ours have.
@@ -216,7 +244,8 @@ var ErrTaken = errors.New("tables of another program are in the way")
 
 var created = regexp.MustCompile(`(?mi)^CREATE TABLE (?:IF NOT EXISTS )?(\w+)`)
 
-// roomForUs tells whether a schema that has no tables of ours has none of their names either. Errors: [ErrTaken], or the database's.
+// roomForUs tells whether a schema that has no tables of ours has none of their names either.
+// Errors: [ErrTaken], or the database's.
 func roomForUs(ctx context.Context, q querier, files fs.FS) error {
 	var names []string
 	for _, s := range sources(files) {
@@ -228,8 +257,9 @@ func roomForUs(ctx context.Context, q querier, files fs.FS) error {
 			names = append(names, string(m[1]))
 		}
 	}
-	rows, err := q.QueryContext(ctx, `SELECT c.relname FROM pg_class c WHERE c.relname = ANY ($1::text[])
-		AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY 1`, names)
+	rows, err := q.QueryContext(ctx, `SELECT c.relname FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
+		WHERE c.relname = ANY ($1::text[]) ORDER BY 1`, names)
 	if err != nil {
 		return err
 	}
@@ -245,6 +275,6 @@ func roomForUs(ctx context.Context, q querier, files fs.FS) error {
 	if err := rows.Err(); err != nil || len(taken) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: %s; give Paidonce a database of its own, or a schema of its own (`CREATE SCHEMA paidonce`, and search_path=paidonce in DATABASE_URL)",
-		ErrTaken, strings.Join(slices.Compact(taken), ", "))
+	return fmt.Errorf("%w: %s; give Paidonce a database of its own, or a schema of its own "+
+		"(`CREATE SCHEMA paidonce`, and search_path=paidonce in DATABASE_URL)", ErrTaken, strings.Join(slices.Compact(taken), ", "))
 }

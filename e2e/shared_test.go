@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// N-003: another program with goose was in the database before us, with versions numbered like ours,
-// fewer, or by time; or it has tables of the names of ours, and we a schema of our own.
+// N-003: another program with goose was in the database before us, with versions numbered like
+// ours, fewer, or by time; or it has tables of the names of ours, and we a schema of our own.
 func TestDatabaseOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	const table = `CREATE TABLE goose_db_version (

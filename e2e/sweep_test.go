@@ -29,7 +29,8 @@ func TestNewsOfOtherPrograms(t *testing.T) {
 	eventually(t, "all are processed", func() bool {
 		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM provider_events WHERE processed_at IS NOT NULL") == 5
 	})
-	// A dispute carries no tags, and is one that the provider does not know: nobody can tell whose it is.
+	// A dispute carries no tags, and is one that the provider does not know: nobody can tell whose
+	// it is.
 	if got := querySQL[string](t, w.dbURL, "SELECT string_agg(type, ' ' ORDER BY type) FROM provider_events WHERE payload IS NOT NULL"); got != "charge.dispute.created" {
 		t.Errorf("payloads are kept of: %s", got)
 	}
@@ -38,8 +39,8 @@ func TestNewsOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// N-016: what the provider sent in a year, and the logs of a year, are swept; what waits for a person
-// stays.
+// N-016: what the provider sent in a year, and the logs of a year, are swept; what waits for a
+// person stays.
 func TestSweepOfOldNewsAndLogs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,8 @@ import (
 	"paidonce/db"
 )
 
-// hold keeps a transaction open that has read tables, as a dump or a report does, until it is let go.
+// hold keeps a transaction open that has read tables, as a dump or a report does, until it is let
+// go.
 func hold(t *testing.T, url string, tables ...string) (letGo func()) {
 	t.Helper()
 	ctx := context.Background()
@@ -54,8 +55,9 @@ func (l *load) unharmed(t *testing.T) {
 	}
 }
 
-// N-004: a deployment during the nightly dump. This binary is the release before, and the migrations of the next one are made up: one wants a table for itself,
-// one builds an index. Who migrates waits for the dump, and nobody waits for who migrates.
+// N-004: a deployment during the nightly dump. This binary is the release before, and the
+// migrations of the next one are made up: one wants a table for itself, one builds an index. Who
+// migrates waits for the dump, and nobody waits for who migrates.
 func TestRequestsGoOnDuringAMigration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,11 +117,12 @@ func TestRequestsGoOnDuringAMigration(t *testing.T) {
 	w.checkBooks()
 }
 
-// upgradeHold is how long a dump holds a table in [TestUpgradeFromEachVersion]: longer than any time-out of a client or of ours.
+// upgradeHold is how long a dump holds a table in [TestUpgradeFromEachVersion]: longer than any
+// time-out of a client or of ours.
 const upgradeHold = 40 * time.Second
 
-// Every migration from the first on, with a million rows, while the server of the version before serves and a dump holds a table. `make upgrade`; it takes the
-// servers from git.
+// Every migration from the first on, with a million rows, while the server of the version before
+// serves and a dump holds a table. `make upgrade`; it takes the servers from git.
 func TestUpgradeFromEachVersion(t *testing.T) {
 	rows := os.Getenv("PAIDONCE_UPGRADE_ROWS")
 	if rows == "" {

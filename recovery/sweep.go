@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// sweepBatch is how many rows one transaction forgets: a few milliseconds of work, so nobody waits long for its locks.
+	// sweepBatch is how many rows one transaction forgets: a few milliseconds of work, so nobody
+	// waits long for its locks.
 	sweepBatch = 1000
-	// Between batches a sweep rests as long as the batch took, so that it takes half of one connection at most.
+	// Between batches a sweep rests as long as the batch took, so that it takes half of one
+	// connection at most.
 	sweepRest = 1.0
 )
 
@@ -30,8 +32,9 @@ func Keys(e *Engine) Kind {
 	}}
 }
 
-// Sweep forgets rows of each kind, batch by batch, until none is left whose time is over, and tells how many by the kinds' names. A kind that fails does not
-// keep the others. Any number of sweeps may run at once. Errors: the database's; what was swept before stays swept and is counted.
+// Sweep forgets rows of each kind, batch by batch, until none is left whose time is over, and tells
+// how many by the kinds' names. A kind that fails does not keep the others. Any number of sweeps
+// may run at once. Errors: the database's; what was swept before stays swept and is counted.
 func Sweep(ctx context.Context, log *slog.Logger, kinds ...Kind) (map[string]int, error) {
 	swept := map[string]int{}
 	var failed error

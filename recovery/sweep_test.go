@@ -122,8 +122,8 @@ func TestEventsAreKnownAsLongAsTheyMayCome(t *testing.T) {
 	}
 }
 
-// A year of both goes in batches of which each is small, and reads no more than it forgets. Logs that
-// stay, because their operations are parked, are looked at once a sweep.
+// A year of both goes in batches of which each is small, and reads no more than it forgets. Logs
+// that stay, because their operations are parked, are looked at once a sweep.
 func TestSweepOfAYear(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestMigrationsKeepNobodyWaiting: a migration runs beside servers of the release before, on tables of millions of rows, while somebody dumps them
-// (docs/architecture.md, "Changing the schema").
+// TestMigrationsKeepNobodyWaiting: a migration runs beside servers of the release before, on tables
+// of millions of rows, while somebody dumps them (docs/architecture.md, "Changing the schema").
 func TestMigrationsKeepNobodyWaiting(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "db", "migrations", "*.sql"))
 	if err != nil || len(files) < 12 {
@@ -80,14 +80,16 @@ var (
 	alterTable   = regexp.MustCompile(`^ALTER TABLE (?:ONLY )?(\w+)`)
 	withoutTable = regexp.MustCompile(`^(LOCK|TRUNCATE|CLUSTER|VACUUM|REINDEX|REFRESH)\b|\bSET NOT NULL\b|\bALTER (COLUMN )?\w+ (SET DATA )?TYPE\b|\bSET (LOGGED|UNLOGGED|TABLESPACE)\b`)
 	forgets      = regexp.MustCompile(`^(DROP TABLE|DROP TYPE|DROP VIEW)\b|\bDROP COLUMN\b|\bRENAME\b`)
-	// A constant default is kept in the catalog; what differs from row to row rewrites the table, and a constraint reads it.
+	// A constant default is kept in the catalog; what differs from row to row rewrites the table,
+	// and a constraint reads it.
 	heavyColumn   = regexp.MustCompile(`ADD COLUMN (?:IF NOT EXISTS )?[^;,]*?\b(REFERENCES|CHECK|UNIQUE|PRIMARY KEY|GENERATED|DEFAULT \w+\()`)
 	newConstraint = regexp.MustCompile(`ADD CONSTRAINT [^;]*`)
 	repeatable    = regexp.MustCompile(`IF (NOT )?EXISTS|ON CONFLICT DO NOTHING|^COMMENT ON|^SET lock_timeout|CONCURRENTLY|VALIDATE CONSTRAINT|^DO\b|DROP NOT NULL|SET DEFAULT`)
 	patient       = regexp.MustCompile(`CONCURRENTLY|VALIDATE CONSTRAINT`)
 )
 
-// migrationProblems tells what of a migration's first half would keep others waiting, or could not be run again.
+// migrationProblems tells what of a migration's first half would keep others waiting, or could not
+// be run again.
 func migrationProblems(text string) (problems []string) {
 	up, _, _ := strings.Cut(text, "-- +goose Down")
 	m := migration{loose: strings.Contains(up, "-- +goose NO TRANSACTION")}
@@ -157,7 +159,8 @@ func (m *migration) checkIndex(s string) {
 	}
 }
 
-// checkForm tells whether a migration without a transaction can be run again, and whether what is waited for long keeps nobody waiting.
+// checkForm tells whether a migration without a transaction can be run again, and whether what is
+// waited for long keeps nobody waiting.
 func (m *migration) checkForm(s string) {
 	slow := patient.MatchString(s)
 	switch {

@@ -130,7 +130,7 @@ func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParam
 }
 
 const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
 `
 
 type ChargeGetParams struct {
@@ -174,14 +174,14 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, c.provider_account FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -254,8 +254,8 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.AwaitsAt,
 			&i.Events,
 			&i.OwnReceipt,
-			&i.CaptureForgotten,
 			&i.ProviderAccount,
+			&i.CaptureForgotten,
 		); err != nil {
 			return nil, err
 		}
@@ -268,7 +268,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, c.provider_account FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
 WHERE c.account_id = $1
     AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
     AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
@@ -341,8 +341,8 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.AwaitsAt,
 			&i.Events,
 			&i.OwnReceipt,
-			&i.CaptureForgotten,
 			&i.ProviderAccount,
+			&i.CaptureForgotten,
 		); err != nil {
 			return nil, err
 		}
@@ -595,7 +595,7 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 }
 
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.capture_forgotten, c.provider_account, EXISTS (
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, EXISTS (
         SELECT FROM idempotency_keys k
         WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
     ) AS running
@@ -654,8 +654,8 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.AwaitsAt,
 			&i.Charge.Events,
 			&i.Charge.OwnReceipt,
-			&i.Charge.CaptureForgotten,
 			&i.Charge.ProviderAccount,
+			&i.Charge.CaptureForgotten,
 			&i.Running,
 		); err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ func (q *Queries) AccountRestore(ctx context.Context, db DBTX, id string) error 
 }
 
 const chargeAddRefunded = `-- name: ChargeAddRefunded :one
-UPDATE charges SET amount_refunded = amount_refunded + $1::bigint WHERE id = $2 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account
+UPDATE charges SET amount_refunded = amount_refunded + $1::bigint WHERE id = $2 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten
 `
 
 type ChargeAddRefundedParams struct {
@@ -64,14 +64,14 @@ func (q *Queries) ChargeAddRefunded(ctx context.Context, db DBTX, arg ChargeAddR
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
 
 const chargeByProvider = `-- name: ChargeByProvider :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account FROM charges WHERE provider = 'stripe' AND provider_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE provider = 'stripe' AND provider_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *string) (Charge, error) {
@@ -109,8 +109,8 @@ func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *str
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
@@ -118,7 +118,7 @@ func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *str
 const chargeCaptureFound = `-- name: ChargeCaptureFound :one
 UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = true
 WHERE id = $2 AND status = 'succeeded' AND NOT captured AND capture_operation_id IS NULL
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten
 `
 
 type ChargeCaptureFoundParams struct {
@@ -161,8 +161,8 @@ func (q *Queries) ChargeCaptureFound(ctx context.Context, db DBTX, arg ChargeCap
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }

@@ -98,10 +98,10 @@ type Charge struct {
 	Events int32
 	// Whether we mail the receipt to receipt_email, rather than the provider. Decided at the claim, with what the provider is told, so that never both do.
 	OwnReceipt bool
-	// Whether a recovery found it captured by an operation that the database had forgotten: the first request to capture just that amount is that one, come again.
-	CaptureForgotten bool
 	// The account at the provider that it was sent to, and its captures and refunds are; NULL: claimed before there were numbers, so it is the first one's.
 	ProviderAccount *int16
+	// Whether a recovery found it captured by an operation that the database had forgotten: the first request to capture just that amount is that one, come again.
+	CaptureForgotten bool
 }
 
 // Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.

@@ -30,7 +30,7 @@ func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *s
 const chargeCapture = `-- name: ChargeCapture :one
 UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = false
 WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND (NOT captured OR capture_forgotten)
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten
 `
 
 type ChargeCaptureParams struct {
@@ -80,8 +80,8 @@ func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureP
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
@@ -137,7 +137,7 @@ func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int
 
 const chargeLock = `-- name: ChargeLock :one
 
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
 `
 
 type ChargeLockParams struct {
@@ -182,14 +182,14 @@ func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams)
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
 
 const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account FROM charges WHERE operation_id = $1 FOR UPDATE
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE operation_id = $1 FOR UPDATE
 `
 
 func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
@@ -227,8 +227,8 @@ func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationI
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }
@@ -310,7 +310,7 @@ func (q *Queries) ChargeSetRefunded(ctx context.Context, db DBTX, arg ChargeSetR
 const chargeSettleRefund = `-- name: ChargeSettleRefund :one
 UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
 WHERE id = $3 AND (account_id = $4) IS TRUE
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, capture_forgotten, provider_account
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten
 `
 
 type ChargeSettleRefundParams struct {
@@ -361,8 +361,8 @@ func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSet
 		&i.AwaitsAt,
 		&i.Events,
 		&i.OwnReceipt,
-		&i.CaptureForgotten,
 		&i.ProviderAccount,
+		&i.CaptureForgotten,
 	)
 	return i, err
 }

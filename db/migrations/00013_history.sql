@@ -95,10 +95,6 @@ COMMENT ON COLUMN recovered_keys.response_body    IS 'The bytes of the answer.';
 COMMENT ON COLUMN recovered_keys.created_at       IS 'When the key was claimed, in whole seconds.';
 COMMENT ON COLUMN recovered_keys.expires_at       IS 'When the answer may be forgotten.';
 
-ALTER TABLE charges ADD COLUMN capture_forgotten boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN charges.capture_forgotten IS 'Whether a recovery found it captured by an operation that the database had forgotten: the first request to capture just that amount is that one, come again.';
-
 -- +goose Down
-ALTER TABLE charges DROP COLUMN capture_forgotten;
 DROP TABLE recovered_keys, recoveries, servers, history_mark;
 ALTER TABLE installation DROP COLUMN history, DROP COLUMN timeline, DROP COLUMN forked_at;

@@ -16,13 +16,9 @@ COMMENT ON COLUMN provider_accounts.livemode      IS 'false: its test mode, whic
 COMMENT ON COLUMN provider_accounts.first_seen_at IS 'When a process first found that its key is for it.';
 COMMENT ON COLUMN provider_accounts.current_since IS 'When it last became the one that operations are sent to.';
 
--- Nothing is rewritten: neither column has a value yet.
-ALTER TABLE installation ADD COLUMN provider_account smallint REFERENCES provider_accounts (number);
+ALTER TABLE installation ADD COLUMN provider_account smallint;
 COMMENT ON COLUMN installation.provider_account IS 'The account at the provider that operations are sent to; NULL before the first start. Claims take effect only while it is that of the process which makes them.';
-ALTER TABLE charges ADD COLUMN provider_account smallint;
-COMMENT ON COLUMN charges.provider_account IS 'The account at the provider that it was sent to, and its captures and refunds are; NULL: claimed before there were numbers, so it is the first one''s.';
 
 -- +goose Down
-ALTER TABLE charges DROP COLUMN provider_account;
 ALTER TABLE installation DROP COLUMN provider_account;
 DROP TABLE provider_accounts;

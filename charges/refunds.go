@@ -213,30 +213,30 @@ func (s *Service) ListRefunds(ctx context.Context, accountID string, f RefundFil
 }
 
 func (s *Store) refundRows(ctx context.Context, accountID string, f RefundFilter) (rows []db.Refund, err error) {
+	within := wholeTime
+	backwards := f.EndingBefore != ""
+	if id := f.StartingAfter + f.EndingBefore; id != "" { // one of them at most
+		cursor, err := s.refund(ctx, accountID, id)
+		if err != nil {
+			return nil, err
+		}
+		within.above, within.below = place{cursor.CreatedAt, cursor.ID}, place{cursor.CreatedAt, cursor.ID}
+	}
 	most := int32(f.Limit + 1) //nolint:gosec // 101 at most
-	if f.EndingBefore != "" {
-		cursor, err := s.refund(ctx, accountID, f.EndingBefore)
-		if err != nil {
-			return nil, err
-		}
-		err = db.Retry(ctx, func(ctx context.Context) (err error) {
-			rows, err = s.queries.RefundListBefore(ctx, s.pool, db.RefundListBeforeParams{
-				AccountID: accountID, ChargeID: db.OrNil(f.Charge), BeforeAt: cursor.CreatedAt, BeforeID: cursor.ID, Most: most,
-			})
-			return err
-		})
-		return rows, err
-	}
-	p := db.RefundListParams{AccountID: accountID, ChargeID: db.OrNil(f.Charge), Most: most}
-	if f.StartingAfter != "" {
-		cursor, err := s.refund(ctx, accountID, f.StartingAfter)
-		if err != nil {
-			return nil, err
-		}
-		p.AfterAt, p.AfterID = &cursor.CreatedAt, &cursor.ID
-	}
+	above, below := within.above, within.below
 	err = db.Retry(ctx, func(ctx context.Context) (err error) {
-		rows, err = s.queries.RefundList(ctx, s.pool, p)
+		switch {
+		case f.Charge == "" && backwards:
+			rows, err = s.queries.RefundListBefore(ctx, s.pool, db.RefundListBeforeParams{AccountID: accountID, AboveAt: above.at, AboveID: above.id, Most: most})
+		case f.Charge == "":
+			rows, err = s.queries.RefundList(ctx, s.pool, db.RefundListParams{AccountID: accountID, BelowAt: below.at, BelowID: below.id, Most: most})
+		case backwards:
+			rows, err = s.queries.RefundListOfChargeBefore(ctx, s.pool,
+				db.RefundListOfChargeBeforeParams{AccountID: accountID, ChargeID: f.Charge, AboveAt: above.at, AboveID: above.id, Most: most})
+		default:
+			rows, err = s.queries.RefundListOfCharge(ctx, s.pool,
+				db.RefundListOfChargeParams{AccountID: accountID, ChargeID: f.Charge, BelowAt: below.at, BelowID: below.id, Most: most})
+		}
 		return err
 	})
 	return rows, err

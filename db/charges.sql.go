@@ -181,38 +181,43 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
-WHERE c.account_id = $1
-    AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
-    AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
-    AND ($4::text IS NULL OR c.customer = $4::text)
-    AND ($5::text IS NULL OR c.status = $5::text)
-    AND ($6::timestamptz IS NULL OR (c.created_at, c.id) < ($6::timestamptz, $7::text))
-ORDER BY c.created_at DESC, c.id DESC
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+    WHERE c.account_id = $2 AND (c.status = 'failed') = s.failed
+        AND ($3::boolean OR c.status <> 'pending')
+        AND (c.created_at, c.id) > ($4::timestamptz, $5::text)
+        AND (c.created_at, c.id) < ($6::timestamptz, $7::text)
+    ORDER BY c.created_at DESC, c.id DESC
+    LIMIT $8::integer
+) l
+ORDER BY l.created_at DESC, l.id DESC
 LIMIT $8::integer
 `
 
 type ChargeListParams struct {
-	AccountID  string
-	CreatedGte *time.Time
-	CreatedLt  *time.Time
-	Customer   *string
-	Status     *string
-	AfterAt    *time.Time
-	AfterID    *string
-	Most       int32
+	Sorts     []bool
+	AccountID string
+	Pending   bool
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
 }
 
-// A page, newest first, from the top or from just after a cursor.
+// A page, newest first. Failed charges and others are a walk each, along an index that has nothing else in its way, from one
+// end of a span to the other: nothing is read that is not shown, however rare or common a sort is, and whatever the statistics
+// say. Only pending charges are passed over when they are not wanted; they are few. The ends of the span are single places: with
+// several bounds, a walk could begin at the wrong one.
 func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams) ([]Charge, error) {
 	rows, err := db.Query(ctx, chargeList,
+		arg.Sorts,
 		arg.AccountID,
-		arg.CreatedGte,
-		arg.CreatedLt,
-		arg.Customer,
-		arg.Status,
-		arg.AfterAt,
-		arg.AfterID,
+		arg.Pending,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
 		arg.Most,
 	)
 	if err != nil {
@@ -268,38 +273,388 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
-WHERE c.account_id = $1
-    AND ($2::timestamptz IS NULL OR c.created_at >= $2::timestamptz)
-    AND ($3::timestamptz IS NULL OR c.created_at < $3::timestamptz)
-    AND ($4::text IS NULL OR c.customer = $4::text)
-    AND ($5::text IS NULL OR c.status = $5::text)
-    AND (c.created_at, c.id) > ($6::timestamptz, $7::text)
-ORDER BY c.created_at, c.id
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+    WHERE c.account_id = $2 AND (c.status = 'failed') = s.failed
+        AND ($3::boolean OR c.status <> 'pending')
+        AND (c.created_at, c.id) > ($4::timestamptz, $5::text)
+        AND (c.created_at, c.id) < ($6::timestamptz, $7::text)
+    ORDER BY c.created_at, c.id
+    LIMIT $8::integer
+) l
+ORDER BY l.created_at, l.id
 LIMIT $8::integer
 `
 
 type ChargeListBeforeParams struct {
-	AccountID  string
-	CreatedGte *time.Time
-	CreatedLt  *time.Time
-	Customer   *string
-	Status     *string
-	BeforeAt   time.Time
-	BeforeID   string
-	Most       int32
+	Sorts     []bool
+	AccountID string
+	Pending   bool
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
 }
 
-// The page just before a cursor, oldest first; the caller turns it round.
+// The same from the other end, oldest first; the caller turns it round.
 func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListBeforeParams) ([]Charge, error) {
 	rows, err := db.Query(ctx, chargeListBefore,
+		arg.Sorts,
 		arg.AccountID,
-		arg.CreatedGte,
-		arg.CreatedLt,
+		arg.Pending,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListOfCustomer = `-- name: ChargeListOfCustomer :many
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+    WHERE c.account_id = $2 AND c.customer = $3::text AND (c.status <> 'failed') = NOT s.failed
+        AND ($4::boolean OR c.status <> 'pending')
+        AND (c.created_at, c.id) > ($5::timestamptz, $6::text)
+        AND (c.created_at, c.id) < ($7::timestamptz, $8::text)
+    ORDER BY c.created_at DESC, c.id DESC
+    LIMIT $9::integer
+) l
+ORDER BY l.created_at DESC, l.id DESC
+LIMIT $9::integer
+`
+
+type ChargeListOfCustomerParams struct {
+	Sorts     []bool
+	AccountID string
+	Customer  string
+	Pending   bool
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
+}
+
+// As ChargeList, of a customer.
+func (q *Queries) ChargeListOfCustomer(ctx context.Context, db DBTX, arg ChargeListOfCustomerParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListOfCustomer,
+		arg.Sorts,
+		arg.AccountID,
 		arg.Customer,
-		arg.Status,
-		arg.BeforeAt,
-		arg.BeforeID,
+		arg.Pending,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListOfCustomerBefore = `-- name: ChargeListOfCustomerBefore :many
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+    WHERE c.account_id = $2 AND c.customer = $3::text AND (c.status <> 'failed') = NOT s.failed
+        AND ($4::boolean OR c.status <> 'pending')
+        AND (c.created_at, c.id) > ($5::timestamptz, $6::text)
+        AND (c.created_at, c.id) < ($7::timestamptz, $8::text)
+    ORDER BY c.created_at, c.id
+    LIMIT $9::integer
+) l
+ORDER BY l.created_at, l.id
+LIMIT $9::integer
+`
+
+type ChargeListOfCustomerBeforeParams struct {
+	Sorts     []bool
+	AccountID string
+	Customer  string
+	Pending   bool
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
+}
+
+// Oldest first.
+func (q *Queries) ChargeListOfCustomerBefore(ctx context.Context, db DBTX, arg ChargeListOfCustomerBeforeParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListOfCustomerBefore,
+		arg.Sorts,
+		arg.AccountID,
+		arg.Customer,
+		arg.Pending,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListPending = `-- name: ChargeListPending :many
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+WHERE c.account_id = $1 AND c.status = 'pending'
+    AND ($2::text = '' OR (c.customer = $2::text) IS TRUE)
+    AND (c.created_at, c.id) > ($3::timestamptz, $4::text)
+    AND (c.created_at, c.id) < ($5::timestamptz, $6::text)
+ORDER BY c.created_at DESC, c.id DESC
+LIMIT $7::integer
+`
+
+type ChargeListPendingParams struct {
+	AccountID string
+	Customer  string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
+}
+
+// Pending ones alone, of one customer or of any; IS TRUE keeps away from what a customer ever had.
+func (q *Queries) ChargeListPending(ctx context.Context, db DBTX, arg ChargeListPendingParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListPending,
+		arg.AccountID,
+		arg.Customer,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListPendingBefore = `-- name: ChargeListPendingBefore :many
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+WHERE c.account_id = $1 AND c.status = 'pending'
+    AND ($2::text = '' OR (c.customer = $2::text) IS TRUE)
+    AND (c.created_at, c.id) > ($3::timestamptz, $4::text)
+    AND (c.created_at, c.id) < ($5::timestamptz, $6::text)
+ORDER BY c.created_at, c.id
+LIMIT $7::integer
+`
+
+type ChargeListPendingBeforeParams struct {
+	AccountID string
+	Customer  string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
+}
+
+// Oldest first.
+func (q *Queries) ChargeListPendingBefore(ctx context.Context, db DBTX, arg ChargeListPendingBeforeParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListPendingBefore,
+		arg.AccountID,
+		arg.Customer,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
 		arg.Most,
 	)
 	if err != nil {

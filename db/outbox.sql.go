@@ -623,21 +623,107 @@ func (q *Queries) EventGet(ctx context.Context, db DBTX, arg EventGetParams) (Ou
 const eventList = `-- name: EventList :many
 SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
 WHERE o.account_id = $1 AND o.position IS NOT NULL AND o.position > $2::bigint
-    AND ($3::text IS NULL OR o.type = $3::text)
 ORDER BY o.position
-LIMIT $4::integer
+LIMIT $3::integer
 `
 
 type EventListParams struct {
 	AccountID string
 	After     int64
-	Type      *string
 	Most      int32
 }
 
 // A page in the order of positions, from the beginning or from just after a cursor.
 func (q *Queries) EventList(ctx context.Context, db DBTX, arg EventListParams) ([]Outbox, error) {
-	rows, err := db.Query(ctx, eventList,
+	rows, err := db.Query(ctx, eventList, arg.AccountID, arg.After, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Outbox
+	for rows.Next() {
+		var i Outbox
+		if err := rows.Scan(
+			&i.EventID,
+			&i.AccountID,
+			&i.Type,
+			&i.OperationID,
+			&i.ObjectID,
+			&i.Payload,
+			&i.CreatedAt,
+			&i.Position,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventListBefore = `-- name: EventListBefore :many
+SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
+WHERE o.account_id = $1 AND o.position IS NOT NULL AND o.position < $2::bigint
+ORDER BY o.position DESC
+LIMIT $3::integer
+`
+
+type EventListBeforeParams struct {
+	AccountID string
+	Before    int64
+	Most      int32
+}
+
+// A page backwards, from the end or from just before a cursor.
+func (q *Queries) EventListBefore(ctx context.Context, db DBTX, arg EventListBeforeParams) ([]Outbox, error) {
+	rows, err := db.Query(ctx, eventListBefore, arg.AccountID, arg.Before, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Outbox
+	for rows.Next() {
+		var i Outbox
+		if err := rows.Scan(
+			&i.EventID,
+			&i.AccountID,
+			&i.Type,
+			&i.OperationID,
+			&i.ObjectID,
+			&i.Payload,
+			&i.CreatedAt,
+			&i.Position,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventListOfType = `-- name: EventListOfType :many
+SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
+WHERE o.account_id = $1 AND o.position IS NOT NULL AND o.position > $2::bigint
+    AND o.type = $3
+ORDER BY o.position
+LIMIT $4::integer
+`
+
+type EventListOfTypeParams struct {
+	AccountID string
+	After     int64
+	Type      string
+	Most      int32
+}
+
+// Both again for one type: a statement for each index, so that none has a choice.
+func (q *Queries) EventListOfType(ctx context.Context, db DBTX, arg EventListOfTypeParams) ([]Outbox, error) {
+	rows, err := db.Query(ctx, eventListOfType,
 		arg.AccountID,
 		arg.After,
 		arg.Type,
@@ -670,24 +756,24 @@ func (q *Queries) EventList(ctx context.Context, db DBTX, arg EventListParams) (
 	return items, nil
 }
 
-const eventListBefore = `-- name: EventListBefore :many
+const eventListOfTypeBefore = `-- name: EventListOfTypeBefore :many
 SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
 WHERE o.account_id = $1 AND o.position IS NOT NULL AND o.position < $2::bigint
-    AND ($3::text IS NULL OR o.type = $3::text)
+    AND o.type = $3
 ORDER BY o.position DESC
 LIMIT $4::integer
 `
 
-type EventListBeforeParams struct {
+type EventListOfTypeBeforeParams struct {
 	AccountID string
 	Before    int64
-	Type      *string
+	Type      string
 	Most      int32
 }
 
-// A page backwards, from the end or from just before a cursor.
-func (q *Queries) EventListBefore(ctx context.Context, db DBTX, arg EventListBeforeParams) ([]Outbox, error) {
-	rows, err := db.Query(ctx, eventListBefore,
+// Backwards.
+func (q *Queries) EventListOfTypeBefore(ctx context.Context, db DBTX, arg EventListOfTypeBeforeParams) ([]Outbox, error) {
+	rows, err := db.Query(ctx, eventListOfTypeBefore,
 		arg.AccountID,
 		arg.Before,
 		arg.Type,

@@ -17,14 +17,15 @@ import (
 
 // overhearing notes a statement instead of executing it.
 type overhearing struct {
-	sql  string
-	args int
+	sql    string
+	args   int
+	values []any
 }
 
 var errOverheard = errors.New("noted, not executed")
 
 func (o *overhearing) note(sql string, args []any) error {
-	o.sql, o.args = sql, len(args)
+	o.sql, o.args, o.values = sql, len(args), args
 	return errOverheard
 }
 
@@ -75,8 +76,20 @@ func hot(q *db.Queries) map[string]struct {
 		"KeySweep":     {func(ctx context.Context, t db.DBTX) error { return many(q.KeySweep(ctx, t, 1000)) }, []string{expiry}},
 		"OperationKey": {func(ctx context.Context, t db.DBTX) error { return many(q.OperationKey(ctx, t, "")) }, []string{operation}},
 		"ChargeGet":    {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeGet(ctx, t, db.ChargeGetParams{})) }, []string{"charges_pkey"}},
-		"ChargeList":   {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeList(ctx, t, db.ChargeListParams{})) }, []string{"charges_newest"}},
-		"ChargeLock":   {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeLock(ctx, t, db.ChargeLockParams{})) }, []string{"charges_pkey"}},
+		"ChargeList":   {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeList(ctx, t, db.ChargeListParams{})) }, []string{"charges_listed"}},
+		"ChargeListPending": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ChargeListPending(ctx, t, db.ChargeListPendingParams{}))
+		}, []string{"charges_pending"}},
+		"ChargeListOfCustomer": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.ChargeListOfCustomer(ctx, t, db.ChargeListOfCustomerParams{}))
+		}, []string{"charges_of_customer"}},
+		"RefundListOfCharge": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.RefundListOfCharge(ctx, t, db.RefundListOfChargeParams{}))
+		}, []string{"refunds_of_charge"}},
+		"EventListOfType": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.EventListOfType(ctx, t, db.EventListOfTypeParams{}))
+		}, []string{"outbox_listed_by_type"}},
+		"ChargeLock": {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeLock(ctx, t, db.ChargeLockParams{})) }, []string{"charges_pkey"}},
 		"ChargeCapture": {func(ctx context.Context, t db.DBTX) error {
 			return many(q.ChargeCapture(ctx, t, db.ChargeCaptureParams{}))
 		}, []string{"charges_pkey"}},
@@ -119,8 +132,11 @@ func hot(q *db.Queries) map[string]struct {
 // then, and PostgreSQL keeps to plans for what is asked for, which cost less.
 var asked = map[string]string{
 	"ReceiptsRead": "1000, '24 hours'", "ReceiptsClaim": "'24 hours', 8", "ReceiptsAbandoned": "'5 minutes'", "ReceiptsClean": "'720 hours', 100",
-	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100", "ChargeList": "'a', NULL, NULL, NULL, NULL, NULL, NULL, 10",
+	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100",
 	"InboxStore": "'{e}', '{t}', '{o}', '{f}', '{x}', '{f}', '{r}'", "InboxSweep": "'90 days', 1000", "OperationLogSweep": "'-infinity', 0, '365 days', 1000",
+	"ChargeList": "'{f,t}', 'a', true, '2000-01-01', '', '3000-01-01', '', 10",
+	"ChargeListPending": "'a', '', '2000-01-01', '', '3000-01-01', '', 10", "ChargeListOfCustomer": "'{f,t}', 'a', 'cus', true, '2000-01-01', '', '3000-01-01', '', 10",
+	"RefundListOfCharge": "'c', 'a', '3000-01-01', '', 10", "EventListOfType": "'a', 0, 'charge.failed', 10",
 	"EventGauges": "'10 minutes', 10000", "ReceiptGauge": "'24 hours'",
 }
 

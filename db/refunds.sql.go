@@ -499,27 +499,24 @@ func (q *Queries) RefundGet(ctx context.Context, db DBTX, arg RefundGetParams) (
 const refundList = `-- name: RefundList :many
 SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
 WHERE r.account_id = $1
-    AND ($2::text IS NULL OR r.charge_id = $2::text)
-    AND ($3::timestamptz IS NULL OR (r.created_at, r.id) < ($3::timestamptz, $4::text))
+    AND (r.created_at, r.id) < ($2::timestamptz, $3::text)
 ORDER BY r.created_at DESC, r.id DESC
-LIMIT $5::integer
+LIMIT $4::integer
 `
 
 type RefundListParams struct {
 	AccountID string
-	ChargeID  *string
-	AfterAt   *time.Time
-	AfterID   *string
+	BelowAt   time.Time
+	BelowID   string
 	Most      int32
 }
 
-// A page, newest first, from the top or from just after a cursor.
+// A page, newest first, from just after a place on. One statement for each way through an index, as for charges.
 func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams) ([]Refund, error) {
 	rows, err := db.Query(ctx, refundList,
 		arg.AccountID,
-		arg.ChargeID,
-		arg.AfterAt,
-		arg.AfterID,
+		arg.BelowAt,
+		arg.BelowID,
 		arg.Most,
 	)
 	if err != nil {
@@ -559,17 +556,15 @@ func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams)
 const refundListBefore = `-- name: RefundListBefore :many
 SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
 WHERE r.account_id = $1
-    AND ($2::text IS NULL OR r.charge_id = $2::text)
-    AND (r.created_at, r.id) > ($3::timestamptz, $4::text)
+    AND (r.created_at, r.id) > ($2::timestamptz, $3::text)
 ORDER BY r.created_at, r.id
-LIMIT $5::integer
+LIMIT $4::integer
 `
 
 type RefundListBeforeParams struct {
 	AccountID string
-	ChargeID  *string
-	BeforeAt  time.Time
-	BeforeID  string
+	AboveAt   time.Time
+	AboveID   string
 	Most      int32
 }
 
@@ -577,9 +572,126 @@ type RefundListBeforeParams struct {
 func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListBeforeParams) ([]Refund, error) {
 	rows, err := db.Query(ctx, refundListBefore,
 		arg.AccountID,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.ChargeID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.Currency,
+			&i.Reason,
+			&i.Metadata,
+			&i.FailureReason,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.Events,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refundListOfCharge = `-- name: RefundListOfCharge :many
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
+WHERE r.charge_id = $1 AND (r.account_id = $2) IS TRUE
+    AND (r.created_at, r.id) < ($3::timestamptz, $4::text)
+ORDER BY r.created_at DESC, r.id DESC
+LIMIT $5::integer
+`
+
+type RefundListOfChargeParams struct {
+	ChargeID  string
+	AccountID string
+	BelowAt   time.Time
+	BelowID   string
+	Most      int32
+}
+
+// Both again for the refunds of a charge.
+func (q *Queries) RefundListOfCharge(ctx context.Context, db DBTX, arg RefundListOfChargeParams) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundListOfCharge,
 		arg.ChargeID,
-		arg.BeforeAt,
-		arg.BeforeID,
+		arg.AccountID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.ChargeID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.Currency,
+			&i.Reason,
+			&i.Metadata,
+			&i.FailureReason,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.Events,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refundListOfChargeBefore = `-- name: RefundListOfChargeBefore :many
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
+WHERE r.charge_id = $1 AND (r.account_id = $2) IS TRUE
+    AND (r.created_at, r.id) > ($3::timestamptz, $4::text)
+ORDER BY r.created_at, r.id
+LIMIT $5::integer
+`
+
+type RefundListOfChargeBeforeParams struct {
+	ChargeID  string
+	AccountID string
+	AboveAt   time.Time
+	AboveID   string
+	Most      int32
+}
+
+// Oldest first.
+func (q *Queries) RefundListOfChargeBefore(ctx context.Context, db DBTX, arg RefundListOfChargeBeforeParams) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundListOfChargeBefore,
+		arg.ChargeID,
+		arg.AccountID,
+		arg.AboveAt,
+		arg.AboveID,
 		arg.Most,
 	)
 	if err != nil {

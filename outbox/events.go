@@ -40,13 +40,7 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 	if err != nil {
 		return Page{}, err
 	}
-	var rows []db.Outbox
-	most := int32(f.Limit) + 1 //nolint:gosec // at most 100; one more tells whether there is more
-	if f.NewestFirst {
-		rows, err = s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: cursor, Type: db.OrNil(f.Type), Most: most})
-	} else {
-		rows, err = s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: cursor, Type: db.OrNil(f.Type), Most: most})
-	}
+	rows, err := s.listRows(ctx, accountID, f, cursor)
 	if err != nil {
 		return Page{}, err
 	}
@@ -64,6 +58,22 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 		page.Events = append(page.Events, fromRow(row))
 	}
 	return page, nil
+}
+
+// listRows asks the statement that fits the filter: each has one index to go by. One row more than asked for tells whether there is more.
+func (s *Store) listRows(ctx context.Context, accountID string, f Filter, cursor int64) ([]db.Outbox, error) {
+	most := int32(f.Limit) + 1 //nolint:gosec // at most 100
+	return ask(ctx, func(ctx context.Context) ([]db.Outbox, error) {
+		switch {
+		case f.Type == "" && f.NewestFirst:
+			return s.queries.EventListBefore(ctx, s.pool, db.EventListBeforeParams{AccountID: accountID, Before: cursor, Most: most})
+		case f.Type == "":
+			return s.queries.EventList(ctx, s.pool, db.EventListParams{AccountID: accountID, After: cursor, Most: most})
+		case f.NewestFirst:
+			return s.queries.EventListOfTypeBefore(ctx, s.pool, db.EventListOfTypeBeforeParams{AccountID: accountID, Type: f.Type, Before: cursor, Most: most})
+		}
+		return s.queries.EventListOfType(ctx, s.pool, db.EventListOfTypeParams{AccountID: accountID, Type: f.Type, After: cursor, Most: most})
+	})
 }
 
 // start is the position that a page begins at. The first page begins after what was forgotten: what is kept from before has gaps after it.

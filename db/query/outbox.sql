@@ -43,7 +43,6 @@ SELECT * FROM outbox WHERE event_id = @event_id;
 -- A page in the order of positions, from the beginning or from just after a cursor.
 SELECT * FROM outbox o
 WHERE o.account_id = @account_id AND o.position IS NOT NULL AND o.position > @after::bigint
-    AND (sqlc.narg(type)::text IS NULL OR o.type = sqlc.narg(type)::text)
 ORDER BY o.position
 LIMIT @most::integer;
 
@@ -51,7 +50,22 @@ LIMIT @most::integer;
 -- A page backwards, from the end or from just before a cursor.
 SELECT * FROM outbox o
 WHERE o.account_id = @account_id AND o.position IS NOT NULL AND o.position < @before::bigint
-    AND (sqlc.narg(type)::text IS NULL OR o.type = sqlc.narg(type)::text)
+ORDER BY o.position DESC
+LIMIT @most::integer;
+
+-- name: EventListOfType :many
+-- Both again for one type: a statement for each index, so that none has a choice.
+SELECT * FROM outbox o
+WHERE o.account_id = @account_id AND o.position IS NOT NULL AND o.position > @after::bigint
+    AND o.type = @type
+ORDER BY o.position
+LIMIT @most::integer;
+
+-- name: EventListOfTypeBefore :many
+-- Backwards.
+SELECT * FROM outbox o
+WHERE o.account_id = @account_id AND o.position IS NOT NULL AND o.position < @before::bigint
+    AND o.type = @type
 ORDER BY o.position DESC
 LIMIT @most::integer;
 

@@ -43,11 +43,10 @@ WHERE id = @id AND operation_id = @operation_id AND status = 'pending' AND provi
 SELECT * FROM refunds WHERE id = @id AND (account_id = @account_id) IS TRUE;
 
 -- name: RefundList :many
--- A page, newest first, from the top or from just after a cursor.
+-- A page, newest first, from just after a place on. One statement for each way through an index, as for charges.
 SELECT r.* FROM refunds r
 WHERE r.account_id = @account_id
-    AND (sqlc.narg(charge_id)::text IS NULL OR r.charge_id = sqlc.narg(charge_id)::text)
-    AND (sqlc.narg(after_at)::timestamptz IS NULL OR (r.created_at, r.id) < (sqlc.narg(after_at)::timestamptz, sqlc.narg(after_id)::text))
+    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
 ORDER BY r.created_at DESC, r.id DESC
 LIMIT @most::integer;
 
@@ -55,8 +54,23 @@ LIMIT @most::integer;
 -- The page just before a cursor, oldest first; the caller turns it round.
 SELECT r.* FROM refunds r
 WHERE r.account_id = @account_id
-    AND (sqlc.narg(charge_id)::text IS NULL OR r.charge_id = sqlc.narg(charge_id)::text)
-    AND (r.created_at, r.id) > (@before_at::timestamptz, @before_id::text)
+    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+ORDER BY r.created_at, r.id
+LIMIT @most::integer;
+
+-- name: RefundListOfCharge :many
+-- Both again for the refunds of a charge.
+SELECT r.* FROM refunds r
+WHERE r.charge_id = @charge_id AND (r.account_id = @account_id) IS TRUE
+    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+ORDER BY r.created_at DESC, r.id DESC
+LIMIT @most::integer;
+
+-- name: RefundListOfChargeBefore :many
+-- Oldest first.
+SELECT r.* FROM refunds r
+WHERE r.charge_id = @charge_id AND (r.account_id = @account_id) IS TRUE
+    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
 ORDER BY r.created_at, r.id
 LIMIT @most::integer;
 

@@ -1,0 +1,268 @@
+package db_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"paidonce/db"
+	"paidonce/internal/dbtest"
+)
+
+const (
+	// listedFew charges are made unless PAIDONCE_LIST_CHARGES says how many: enough that a walk over them reads thousands of blocks.
+	listedFew = 30_000
+	// pageRows is how many rows the lists are asked for: as many as by default, and one that tells whether there are more.
+	pageRows = 11
+	// pageBlocks is what one page may read, of PostgreSQL's blocks: its rows from each of two walks, each in a block of its
+	// own, and the way down the indexes.
+	pageBlocks = 80
+)
+
+// listed is a database of two accounts. big has hardly a failed charge, and those are its oldest; bad has hardly anything else. cus_all is a customer of every
+// other charge of big and of three of bad.
+type listed struct {
+	*testing.T
+	conn    *pgx.Conn
+	charges int
+	pages   int
+	slowest time.Duration
+}
+
+func (l *listed) exec(sql string, args ...any) {
+	l.Helper()
+	if _, err := l.conn.Exec(context.Background(), sql, args...); err != nil {
+		l.Fatalf("%s: %v", sql[:min(len(sql), 200)], err)
+	}
+}
+
+// fill makes n charges of an account, three in each moment. odd is how many of them, the oldest, have the status that is rare there.
+func (l *listed) fill(account string, n, odd int, rare, common, customer string) {
+	l.exec(`INSERT INTO charges (id, account_id, operation_id, amount, currency, capture, livemode, status, provider_id, customer, created_at)
+		SELECT 'ch_`+account+`' || lpad(n::text, 9, '0'), 'acct_`+account+`', 'op_`+account+`' || n, 1, 'usd', true, false,
+			CASE WHEN n > $1 - 5 THEN 'pending' WHEN n <= $2 THEN $3 ELSE $4 END, 'py_`+account+`' || n, `+customer+`,
+			'2026-01-01'::timestamptz + n / 3 * interval '1 second'
+		FROM generate_series(1, $1::integer) n`, n, odd, rare, common)
+}
+
+func newListed(t *testing.T) *listed {
+	conn, err := pgx.Connect(t.Context(), dbtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	l := &listed{T: t, conn: conn, charges: listedFew}
+	if n, err := strconv.Atoi(os.Getenv("PAIDONCE_LIST_CHARGES")); err == nil {
+		l.charges = n
+	}
+	l.exec(`SET synchronous_commit = off`)
+	l.fill("bad", l.charges/10, 20, "succeeded", "failed", `CASE WHEN n IN (7, 700, 707) THEN 'cus_all' END`)
+	l.exec(`ANALYZE`) // from now on the statistics know of bad only
+	l.fill("big", l.charges, 20, "failed", "succeeded", `CASE WHEN n % 2 = 0 THEN 'cus_all' WHEN n % 3 = 0 THEN 'cus_' || n / 60 END`)
+	l.exec(`INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, status, created_at)
+		SELECT 're_' || lpad(n::text, 9, '0'), 'acct_big', CASE WHEN n % 2 = 0 THEN 'ch_big000000030' ELSE 'ch_big' || lpad(n::text, 9, '0') END, 'op_re' || n, 1, 'usd', 'pending',
+			'2026-01-01'::timestamptz + n / 3 * interval '1 second' FROM generate_series(1, $1::integer) n`, l.charges/10)
+	l.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, position, created_at)
+		SELECT 'evt_' || n, 'acct_big', CASE WHEN n <= 20 THEN 'charge.failed' ELSE 'charge.succeeded' END, 'op_ev' || n, 'ch', '{}', n,
+			'2026-01-01'::timestamptz + n * interval '1 second' FROM generate_series(1, $1::integer) n`, l.charges/10)
+	return l
+}
+
+// literals writes arguments as EXECUTE takes them.
+func literals(args []any) string {
+	var all []string
+	for _, a := range args {
+		switch v := a.(type) {
+		case time.Time:
+			all = append(all, "'"+v.UTC().Format(time.RFC3339Nano)+"'")
+		case []bool:
+			all = append(all, "'{"+strings.ReplaceAll(strings.Trim(fmt.Sprint(v), "[]"), " ", ",")+"}'")
+		case string:
+			all = append(all, "'"+v+"'")
+		default:
+			all = append(all, fmt.Sprint(v))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// hold runs a list under both kinds of plans, and fails if it reads more than a page needs, or answers other than want.
+func (l *listed) hold(what, stage string, call func(context.Context, db.DBTX) error, want []string) {
+	l.Helper()
+	var o overhearing
+	if err := call(l.Context(), &o); !errors.Is(err, errOverheard) {
+		l.Fatalf("%s: %v", what, err)
+	}
+	for _, mode := range []string{"generic", "custom"} {
+		l.exec(`SET plan_cache_mode = force_` + mode + `_plan`)
+		l.exec(`PREPARE page AS `+o.sql, pgx.QueryExecModeSimpleProtocol)
+		execute := `EXECUTE page (` + literals(o.values) + `)`
+		var text []byte
+		if err := l.conn.QueryRow(l.Context(), `EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) `+execute, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+			l.Fatalf("%s: %v", what, err)
+		}
+		var told []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+			Time float64 `json:"Execution Time"`
+		}
+		if err := json.Unmarshal(text, &told); err != nil || len(told) != 1 {
+			l.Fatalf("%v: %s", err, text)
+		}
+		l.pages++
+		l.slowest = max(l.slowest, time.Duration(told[0].Time*float64(time.Millisecond)))
+		if blocks := told[0].Plan.Hit + told[0].Plan.Read; blocks > pageBlocks {
+			l.Errorf("%s, %s, %s plan: reads %d blocks:\n%s", what, stage, mode, blocks, text)
+		}
+		if want == nil {
+			l.exec(`DEALLOCATE page`)
+			continue
+		}
+		rows, err := l.conn.Query(l.Context(), execute, pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			l.Fatal(err)
+		}
+		got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			values, err := row.Values()
+			return fmt.Sprint(values[0]), err
+		})
+		if err != nil || !slices.Equal(got, want) {
+			l.Errorf("%s, %s, %s plan: %v, want %v (%v)", what, stage, mode, got, want, err)
+		}
+		l.exec(`DEALLOCATE page`)
+	}
+}
+
+// naive is what a list must answer, by the plainest statement; nil where there is too much to walk over.
+func (l *listed) naive(account, customer, status string, p db.ChargeListParams, before bool) []string {
+	if l.charges > 10*listedFew {
+		return nil
+	}
+	order := "DESC"
+	if before {
+		order = "ASC"
+	}
+	rows, err := l.conn.Query(l.Context(), fmt.Sprintf(`SELECT id FROM charges WHERE account_id || '' = $1 AND ($2 = '' OR coalesce(customer, '') = $2) AND ($3 = '' OR status || '' = $3)
+		AND (created_at, id) > ($4, $5) AND (created_at, id) < ($6, $7) ORDER BY created_at %[1]s, id %[1]s LIMIT $8`, order),
+		account, customer, status, p.AboveAt, p.AboveID, p.BelowAt, p.BelowID, pageRows)
+	if err != nil {
+		l.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		l.Fatal(err)
+	}
+	return append([]string{}, ids...)
+}
+
+// holdCharges tries all filters of charges, and what pages begin at.
+func (l *listed) holdCharges(stage string) {
+	q := db.New()
+	at := func(n int) time.Time {
+		return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n/3) * time.Second)
+	}
+	whole := db.ChargeListParams{Most: pageRows, AboveAt: time.Unix(0, 0), BelowAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
+	deep, between := whole, whole
+	deep.BelowAt, deep.BelowID = at(l.charges/20), fmt.Sprintf("ch_big%09d", l.charges/20)
+	deep.AboveAt, deep.AboveID = at(15), "ch_big000000015"
+	between.AboveAt, between.BelowAt = at(l.charges/30), at(l.charges/15)
+	for i := range 3 * 4 * 4 * 3 * 2 {
+		account, customer := []string{"acct_big", "acct_bad", "acct_none"}[i%3], []string{"", "cus_all", "cus_7", "cus_nobody"}[i/3%4]
+		status, p, before := []string{"", "pending", "succeeded", "failed"}[i/12%4], []db.ChargeListParams{whole, deep, between}[i/48%3], i/144 == 1
+		p.AccountID, p.Pending, p.Sorts = account, status == "", map[string][]bool{"": {false, true}, "succeeded": {false}, "failed": {true}}[status]
+		of := db.ChargeListOfCustomerParams{AccountID: account, Customer: customer, Pending: p.Pending, Sorts: p.Sorts, Most: p.Most, AboveAt: p.AboveAt, AboveID: p.AboveID, BelowAt: p.BelowAt, BelowID: p.BelowID}
+		waiting := db.ChargeListPendingParams{AccountID: account, Customer: customer, Most: p.Most, AboveAt: p.AboveAt, AboveID: p.AboveID, BelowAt: p.BelowAt, BelowID: p.BelowID}
+		l.hold(fmt.Sprintf("charges of %s, customer %q, status %q, from %v to %v, before %v", account, customer, status, p.AboveAt, p.BelowAt, before), stage,
+			func(ctx context.Context, t db.DBTX) (err error) {
+				switch {
+				case status == "pending" && before:
+					_, err = q.ChargeListPendingBefore(ctx, t, db.ChargeListPendingBeforeParams(waiting))
+				case status == "pending":
+					_, err = q.ChargeListPending(ctx, t, waiting)
+				case customer != "" && before:
+					_, err = q.ChargeListOfCustomerBefore(ctx, t, db.ChargeListOfCustomerBeforeParams(of))
+				case customer != "":
+					_, err = q.ChargeListOfCustomer(ctx, t, of)
+				case before:
+					_, err = q.ChargeListBefore(ctx, t, db.ChargeListBeforeParams(p))
+				default:
+					_, err = q.ChargeList(ctx, t, p)
+				}
+				return err
+			}, l.naive(account, customer, status, p, before))
+	}
+}
+
+// holdRest tries the lists of refunds and events.
+func (l *listed) holdRest(stage string) {
+	q := db.New()
+	middle := time.Date(2026, 1, 1, 0, 0, l.charges/60, 0, time.UTC)
+	for _, charge := range []string{"ch_big000000030", "ch_big000000021", "ch_nobody"} {
+		for _, at := range []time.Time{middle, middle.AddDate(1, 0, 0)} {
+			l.hold("refunds of "+charge, stage, func(ctx context.Context, t db.DBTX) error {
+				_, err := q.RefundListOfCharge(ctx, t, db.RefundListOfChargeParams{AccountID: "acct_big", ChargeID: charge, BelowAt: at, Most: pageRows})
+				return err
+			}, nil)
+			l.hold("refunds before, of "+charge, stage, func(ctx context.Context, t db.DBTX) error {
+				_, err := q.RefundListOfChargeBefore(ctx, t, db.RefundListOfChargeBeforeParams{AccountID: "acct_big", ChargeID: charge, AboveAt: at, Most: pageRows})
+				return err
+			}, nil)
+		}
+	}
+	for _, account := range []string{"acct_big", "acct_bad"} {
+		l.hold("refunds of "+account, stage, func(ctx context.Context, t db.DBTX) error {
+			_, err := q.RefundList(ctx, t, db.RefundListParams{AccountID: account, BelowAt: middle, Most: pageRows})
+			return err
+		}, nil)
+		l.hold("refunds before, of "+account, stage, func(ctx context.Context, t db.DBTX) error {
+			_, err := q.RefundListBefore(ctx, t, db.RefundListBeforeParams{AccountID: account, AboveAt: middle, Most: pageRows})
+			return err
+		}, nil)
+		for _, place := range []int64{0, int64(l.charges / 20), int64(l.charges)} {
+			l.hold("events", stage, func(ctx context.Context, t db.DBTX) error {
+				_, err := q.EventList(ctx, t, db.EventListParams{AccountID: account, After: place, Most: pageRows})
+				return err
+			}, nil)
+			l.hold("events backwards", stage, func(ctx context.Context, t db.DBTX) error {
+				_, err := q.EventListBefore(ctx, t, db.EventListBeforeParams{AccountID: account, Before: place, Most: pageRows})
+				return err
+			}, nil)
+			for _, kind := range []string{"charge.failed", "charge.succeeded", "refund.created"} {
+				l.hold("events of type "+kind, stage, func(ctx context.Context, t db.DBTX) error {
+					_, err := q.EventListOfType(ctx, t, db.EventListOfTypeParams{AccountID: account, Type: kind, After: place, Most: pageRows})
+					return err
+				}, nil)
+				l.hold("events backwards of type "+kind, stage, func(ctx context.Context, t db.DBTX) error {
+					_, err := q.EventListOfTypeBefore(ctx, t, db.EventListOfTypeBeforeParams{AccountID: account, Type: kind, Before: place, Most: pageRows})
+					return err
+				}, nil)
+			}
+		}
+	}
+}
+
+// A page costs what it shows: whatever the filter, however rare or common what it asks for, wherever the page begins, and whatever the planner believes.
+func TestListsReadNoMoreThanTheyShow(t *testing.T) {
+	t.Parallel()
+	l := newListed(t)
+	for _, stage := range []string{"old statistics", "analysed"} {
+		if stage == "analysed" {
+			l.exec(`ANALYZE`)
+		}
+		l.slowest = 0
+		l.holdCharges(stage)
+		l.holdRest(stage)
+		t.Logf("%d charges, %s: the slowest of %d pages took %v", l.charges, stage, l.pages, l.slowest)
+	}
+}

@@ -49,7 +49,22 @@ var notPublic4 = prefixes(
 	"240.0.0.0/4",     // reserved, broadcast
 )
 
-// public6 is where unicast addresses are given out; loopback, link-local, unique local, multicast and IPv4 in various coats are all outside of it.
+// nat64 is where DNS64 puts IPv4-only hosts for networks that have only IPv6: the last four bytes are the host's address, and a
+// translator connects to that. 64:ff9b:1::/48 is not: what is inside is anybody's local choice.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// inside is the address that is connected to in the end: an IPv4 address in a coat is that address. What stands in the coats of
+// 6to4 and Teredo are tunnels' ends: nothing public is reached that way any more, so all of these are refused as they are.
+func inside(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if nat64.Contains(a) {
+		b := a.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return a
+}
+
+// public6 is where unicast addresses are given out; loopback, link-local, unique local, multicast and IPv4 in other coats are all outside of it.
 var public6 = netip.MustParsePrefix("2000::/3")
 
 // notPublic6 are the exceptions within public6.
@@ -70,7 +85,7 @@ func prefixes(list ...string) []netip.Prefix {
 
 // public tells whether an address is one host on the public Internet.
 func public(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
+	a = inside(a)
 	list := notPublic4
 	if a.Is6() {
 		if !public6.Contains(a) {

@@ -26,6 +26,11 @@ func TestPublic(t *testing.T) {
 		"240.0.0.1": false, "255.255.255.255": false,
 		"::": false, "::1": false, "fe80::1": false, "fe80::1%eth0": false, "fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "fec0::1": false,
 		"::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false, "::127.0.0.1": false, "64:ff9b::7f00:1": false, "64:ff9b:1::1": false, "100::1": false,
+		// IPv4 inside: through NAT64 it decides; other coats lead nowhere public.
+		"64:ff9b::a29f:8ae8": true, "64:ff9b::1.1.1.1": true, "64:ff9b::": false, "64:ff9b::10.0.0.1": false, "64:ff9b::169.254.169.254": false,
+		"64:ff9b::192.168.1.1": false, "64:ff9b::100.100.100.200": false, "64:ff9b::224.0.0.1": false, "64:ff9b::255.255.255.255": false, "64:ff9b::192.0.2.1": false,
+		"64:ff9b::1:1.1.1.1": false, "64:ff9b:0:0:0:1:101:101": false, "64:ff9b:1::1.1.1.1": false, "64:ff9b:1:fffe::1.1.1.1": false, "64:ff9a::1.1.1.1": false,
+		"::ffff:0:1.1.1.1": false, "::1.1.1.1": false, "2002:101:101::": false, "2002:101:101::1": false, "2001:0:101:101::fefe:fefe": false, "100.100.100.200": false,
 		"2001:db8::1": false, "2001::1": false, "2001:20::1": false, "2002:7f00:1::": false, "3fff::1": false, "5f00::1": false,
 	} {
 		if got := public(netip.MustParseAddr(address)); got != want {
@@ -49,11 +54,20 @@ func TestCheckURL(t *testing.T) {
 		"http://127.0.0.1/": "not public", "http://169.254.169.254/latest/meta-data": "not public", "http://[::1]/": "not public", "http://[::ffff:10.0.0.1]/": "not public",
 		"http://localhost/": "not public", "http://LOCALHOST./": "not public", "http://a.localhost/": "not public", "http://[fe80::1%25eth0]/": "not public",
 		"http://127.1/": "usual form", "http://2130706433/": "usual form", "http://0x7f000001/": "usual form", "http://0177.0.0.1/": "usual form", "http://10.0.0.1./": "not public",
+		"https://[64:ff9b::a29f:8ae8]/h": "", "https://[64:ff9b::7f00:1]/h": "not public", "https://[2002:7f00:1::]/h": "not public", "https://100.100.100.200/h": "not public",
 	} {
 		err := g.CheckURL(t.Context(), raw)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", raw, err, want)
 		}
+	}
+	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("64:ff9b::1.1.1.1")}) // what DNS64 tells of an IPv4-only host
+	if err := g.CheckURL(t.Context(), "https://example.com/"); err != nil {
+		t.Errorf("a name that leads through NAT64: %v", err)
+	}
+	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("64:ff9b::10.0.0.1")})
+	if err := g.CheckURL(t.Context(), "https://example.com/"); !errors.Is(err, ErrForbiddenAddress) {
+		t.Errorf("a name that leads to a private address through NAT64: %v", err)
 	}
 	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("1.1.1.1"), netip.MustParseAddr("10.0.0.1")})
 	if err := g.CheckURL(t.Context(), "https://example.com/"); !errors.Is(err, ErrForbiddenAddress) {
@@ -90,7 +104,7 @@ func TestDialedAddress(t *testing.T) {
 	t.Setenv("HTTP_PROXY", server.URL)
 	s := New(Config{Guard: g})
 	defer s.CloseIdle()
-	for _, target := range []string{name, server.URL, "http://127.0.0.1:" + port, "http://[::1]:" + port, "http://localhost:" + port, "http://169.254.169.254/", "http://[::ffff:127.0.0.1]:" + port} {
+	for _, target := range []string{name, server.URL, "http://127.0.0.1:" + port, "http://[::1]:" + port, "http://localhost:" + port, "http://169.254.169.254/", "http://[::ffff:127.0.0.1]:" + port, "http://[64:ff9b::127.0.0.1]:" + port} {
 		_, err := s.Send(t.Context(), message(target))
 		if !errors.Is(err, ErrForbiddenAddress) && (err == nil || target != "http://localhost:"+port) { // not every DNS serves localhost
 			t.Errorf("%s: %v", target, err)

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,7 +20,7 @@ func (s *Server) GetIdempotencyKey(c echo.Context, key string) error {
 	}
 	ctx, cancel := detached(c)
 	defer cancel()
-	k, err := s.cfg.Keys.Lookup(ctx, exchangeOf(c).identity.AccountID, key)
+	k, err := s.cfg.Keys.Lookup(ctx, exchangeOf(c).identity.AccountID, asStored(key))
 	switch {
 	case errors.Is(err, idemkeys.ErrNotFound):
 		return missing
@@ -41,4 +42,15 @@ func (s *Server) GetIdempotencyKey(c echo.Context, key string) error {
 	}
 	writeBody(c, http.StatusOK, idemkeys.Render(shown))
 	return nil
+}
+
+// asStored is the key that a request stands for which sent this in Idempotency-Key. The quoted form of a structured field is
+// another spelling; what only looks like one is no key that could be sent, but may be one that we have told of.
+func asStored(sent string) string {
+	if strings.HasPrefix(sent, `"`) {
+		if key, err := idemkeys.ParseKey([]string{sent}); err == nil {
+			return key
+		}
+	}
+	return sent
 }

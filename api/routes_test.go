@@ -159,6 +159,14 @@ func TestIdempotencyKeysAreShown(t *testing.T) {
 			}
 		}
 	}
+	for sent, stored := range map[string]string{`"K"`: "K", `"a\"b\\c"`: `a"b\c`, `"order/6735"`: "order/6735", `"100%"`: "100%", `"%22"`: "%22", `".."`: "..", `" K "`: " K ",
+		`"K`: `"K`, `K"`: `K"`, `"K" `: "K", `"`: `"`, `""`: `""`, `"a\b"`: `"a\b"`, ".": ".", "..": "..", "a.b": "a.b", "%22K%22": "%22K%22", "a//b": "a//b", "/": "/"} {
+		var got map[string]any
+		e.Get("/v1/idempotency_keys/" + url.PathEscape(sent)).JSON(&got)
+		if got["key"] != stored {
+			t.Errorf("%s: looked for %v, want %s", sent, got["key"], stored)
+		}
+	}
 	info = idemkeys.KeyInfo{Status: idemkeys.InProgress, Point: idemkeys.Started, Attempts: 1, OperationID: operation, ResourceID: chargeID, OriginalRequest: otherReq, Parked: true}
 	a := e.Get("/v1/idempotency_keys/K")
 	if body := string(a.Body); !strings.Contains(body, `"response_code":null`) || !strings.Contains(body, `"expires_at":null`) || !strings.Contains(body, `"parked":true`) {

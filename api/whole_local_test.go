@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"net/url"
 	"sync"
 	"testing"
 )
@@ -54,4 +55,20 @@ func TestKeysOfOtherPosts(t *testing.T) {
 		t.Error("a repetition has sent the event again")
 	}
 	wants(t, s.Post(event+"/resend", "S", ""), 422, "idempotency_key_reused", "")
+}
+
+// A client asks for its key in the form in which it sent it, quotes and all; without them it is the same key.
+func TestKeyIsFoundAsItWasSent(t *testing.T) {
+	s := newShop(t)
+	for sent, other := range map[string]string{`"8e03978e"`: "8e03978e", `"a\"b/c%20"`: `a"b/c%20`, "100%": `"100%"`, "..": `".."`, "x/../y": `"x/../y"`} {
+		if a := s.Charge(sent, b0); a.Code != 201 {
+			t.Fatalf("%s: got %d %s", sent, a.Code, a.Body)
+		}
+		for _, form := range []string{sent, other} {
+			if a := s.Get("/v1/idempotency_keys/" + url.PathEscape(form)); a.Code != 200 {
+				t.Errorf("sent as %s, asked for as %s: got %d %s", sent, form, a.Code, a.Body)
+			}
+		}
+	}
+	wants(t, s.Get("/v1/idempotency_keys/"+url.PathEscape(`"8e03978"`)), 404, "resource_missing", "key")
 }

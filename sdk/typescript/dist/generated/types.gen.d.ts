@@ -1648,7 +1648,9 @@ export type GetIdempotencyKeyData = {
     body?: never;
     path: {
         /**
-         * The key as it was sent in `Idempotency-Key`, percent-encoded where needed (`/` is `%2F`).
+         * The key as it was sent in `Idempotency-Key`, percent-encoded where needed (`/` is `%2F`). One that was sent in
+         * quotes, as a structured field is, is found with them (`%22…%22`) and without.
+         *
          */
         key: string;
     };

@@ -133,10 +133,10 @@ ORDER BY l.created_at, l.id
 LIMIT @most::integer;
 
 -- name: ChargeListPending :many
--- Pending ones alone, of one customer or of any; IS TRUE keeps away from what a customer ever had.
+-- Pending ones alone, of one customer or of any. No index sees through coalesce, so what a customer ever had is not read.
 SELECT c.* FROM charges c
 WHERE c.account_id = @account_id AND c.status = 'pending'
-    AND (@customer::text = '' OR (c.customer = @customer::text) IS TRUE)
+    AND (@customer::text = '' OR coalesce(c.customer = @customer::text, false))
     AND (c.created_at, c.id) > (@above_at::timestamptz, @above_id::text)
     AND (c.created_at, c.id) < (@below_at::timestamptz, @below_id::text)
 ORDER BY c.created_at DESC, c.id DESC
@@ -146,7 +146,7 @@ LIMIT @most::integer;
 -- Oldest first.
 SELECT c.* FROM charges c
 WHERE c.account_id = @account_id AND c.status = 'pending'
-    AND (@customer::text = '' OR (c.customer = @customer::text) IS TRUE)
+    AND (@customer::text = '' OR coalesce(c.customer = @customer::text, false))
     AND (c.created_at, c.id) > (@above_at::timestamptz, @above_id::text)
     AND (c.created_at, c.id) < (@below_at::timestamptz, @below_id::text)
 ORDER BY c.created_at, c.id

@@ -14,7 +14,7 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-func exec(t *testing.T, address string, statements ...string) {
+func run(t *testing.T, address string, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	if err != nil {
@@ -74,13 +74,13 @@ func TestReadyOnASchemaOfAnotherVersion(t *testing.T) {
 	address := dbtest.New(t)
 	p := pool(t, address)
 	latest := db.LatestVersion()
-	exec(t, address, fmt.Sprintf(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true)`, latest+1))
+	run(t, address, fmt.Sprintf(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true)`, latest+1))
 	says(t, "ready on a newer one", db.Ready(t.Context(), p))
 	newer := fmt.Sprintf("the schema is at version %d, and this binary knows versions up to %d", latest+1, latest)
 	says(t, "start on a newer one", db.CheckStart(t.Context(), p), newer, "install")
 	_, err := db.Migrate(t.Context(), address)
 	says(t, "migration of a newer one", err, newer)
-	exec(t, address, fmt.Sprintf(`DELETE FROM goose_db_version WHERE version_id >= %d`, latest))
+	run(t, address, fmt.Sprintf(`DELETE FROM goose_db_version WHERE version_id >= %d`, latest))
 	for what, err := range map[string]error{"ready": db.Ready(t.Context(), p), "start": db.CheckStart(t.Context(), p)} {
 		says(t, what+" on an older one", err, fmt.Sprintf("version %d, this binary needs %d", latest-1, latest), "paidonce migrate")
 	}
@@ -100,7 +100,7 @@ func TestReadyOnWhatTakesNoWrites(t *testing.T) {
 	_, err := db.Migrate(t.Context(), reader.String())
 	says(t, "migration", err, "takes no writes")
 	name := strings.TrimPrefix(parse(t, address).Path, "/")
-	exec(t, address, "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
+	run(t, address, "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
 	says(t, "ready on a database of which new sessions do not write", db.Ready(t.Context(), pool(t, address)), "takes no writes")
 }
 
@@ -119,7 +119,7 @@ func asRole(t *testing.T, address string, grants ...string) string {
 	u := parse(t, address)
 	role := strings.TrimPrefix(u.Path, "/") + "_r" // of the whole server, so it is named for the database
 	role = role[max(0, len(role)-60):]
-	exec(t, address, "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
+	run(t, address, "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(context.Background(), address)
 		if err != nil {
@@ -132,7 +132,7 @@ func asRole(t *testing.T, address string, grants ...string) string {
 		}
 	})
 	for _, g := range grants {
-		exec(t, address, "GRANT "+g+" TO "+role)
+		run(t, address, "GRANT "+g+" TO "+role)
 	}
 	u.User = url.UserPassword(role, "few")
 	return u.String()
@@ -146,7 +146,7 @@ func TestReadyWithTooFewRights(t *testing.T) {
 	none := pool(t, asRole(t, dbtest.New(t)))
 	says(t, "none at all", db.CheckStart(t.Context(), none), "may not read goose_db_version", "GRANT SELECT")
 	address := dbtest.New(t)
-	exec(t, address, "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
+	run(t, address, "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
 	says(t, "no schema", db.CheckStart(t.Context(), pool(t, asRole(t, address))), "may use no schema", "GRANT USAGE")
 }
 
@@ -161,7 +161,7 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 			name = name[:min(len(name), 50)] + "_" + strings.ToLower(encoding)
 			admin := *address
 			admin.Path = "/postgres"
-			exec(t, admin.String(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C'")
+			run(t, admin.String(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C'")
 			t.Cleanup(func() {
 				conn, err := pgx.Connect(context.Background(), admin.String())
 				if err != nil {

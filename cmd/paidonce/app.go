@@ -73,7 +73,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	chargesConfig := cfg.charges(installation)
 	var psp provider.Provider // stays nil for commands that never call it; loadConfig has seen to the others
 	if cfg.StripeAPIKey != "" {
-		psp, err = stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Timeout: cfg.ProviderTimeout})
+		psp, err = stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Proxy: cfg.ProviderProxy, Timeout: cfg.ProviderTimeout})
 		if err != nil {
 			return nil, fmt.Errorf("the provider: %w", err)
 		}

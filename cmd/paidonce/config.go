@@ -26,6 +26,7 @@ import (
 	"paidonce/idemkeys"
 	"paidonce/inbox"
 	"paidonce/outbox/receipt"
+	"paidonce/provider/stripe"
 )
 
 // config is the environment. docs/settings.md describes each name.
@@ -34,6 +35,7 @@ type config struct {
 
 	StripeAPIKey  string `env:"STRIPE_API_KEY"`
 	StripeAPIBase string `env:"STRIPE_API_BASE"       envDefault:"https://api.stripe.com"`
+	ProviderProxy string `env:"PAIDONCE_PROVIDER_PROXY"`
 	StripeFlow    string `env:"STRIPE_FLOW"           envDefault:"charges"`
 	// Any of them may have signed a delivery, so that one can be replaced without a gap.
 	StripeWebhookSecrets []string `env:"STRIPE_WEBHOOK_SECRET" envSeparator:","`
@@ -180,6 +182,9 @@ func (c *config) checkConnections(needs need, bad reporter) {
 	}
 	if u, err := url.Parse(c.StripeAPIBase); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
 		bad("STRIPE_API_BASE", "must be an http or https url without user or password, such as https://api.stripe.com")
+	}
+	if _, err := stripe.ParseProxy(c.ProviderProxy); err != nil {
+		bad("PAIDONCE_PROVIDER_PROXY", "%s", err)
 	}
 	if host, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" || (host != "" && strings.ContainsAny(host, " /")) {
 		bad("PAIDONCE_LISTEN", "must be host:port, such as 127.0.0.1:8080 or :8080")

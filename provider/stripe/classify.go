@@ -44,7 +44,8 @@ var answers = []struct {
 }{
 	{http.StatusUnauthorized, anything, credentials},
 	{http.StatusForbidden, anything, credentials},
-	{http.StatusTooManyRequests, anything, notExecuted}, // rate limit and lock_timeout
+	{http.StatusTooManyRequests, anything, notExecuted},   // rate limit and lock_timeout
+	{http.StatusProxyAuthRequired, anything, notExecuted}, // a proxy's answer, in place of handing the request on
 	{http.StatusConflict, anything, inFlight},
 	{http.StatusBadRequest, sdk.ErrorTypeIdempotency, conflict},
 	{http.StatusUnprocessableEntity, sdk.ErrorTypeIdempotency, conflict},
@@ -146,6 +147,9 @@ func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
 	out := &provider.Error{
 		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r), ServerError: storedFailure(r, kind),
 		RetryAfter: retryAfter(r.header), Message: "the answer is not one of Stripe's",
+	}
+	if r.status == http.StatusProxyAuthRequired {
+		out.Message = "the proxy asks for a user and password, or for others"
 	}
 	if r.bodyErr != nil {
 		out.Message = p.clean("the answer broke off: " + r.bodyErr.Error())

@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +35,9 @@ type Config struct {
 	// MaxIdleConns is how many connections are kept for the next call. It should be near the number of calls in flight,
 	// or each call pays for a handshake. 0: 1024.
 	MaxIdleConns int
+	// Proxy is what Stripe is reached through: http://, https:// or socks5://host:port, with user and password if it asks for them.
+	// Empty: none; those of the environment are never used.
+	Proxy string
 	// MaxPages caps the list of one charge's refunds, at 100 a page; beyond it the look-up is inconclusive. 0: 1000.
 	MaxPages int
 }
@@ -82,6 +87,10 @@ func New(cfg Config) (*Provider, error) {
 	if !strings.HasPrefix(cfg.APIKey, "sk_") && !strings.HasPrefix(cfg.APIKey, "rk_") || strings.ContainsFunc(cfg.APIKey, notKeyRune) {
 		problems = append(problems, errors.New("the API key has to be a secret or restricted key: sk_… or rk_…"))
 	}
+	proxy, err := ParseProxy(cfg.Proxy)
+	if err != nil {
+		problems = append(problems, fmt.Errorf("the proxy %w", err))
+	}
 	if cfg.Timeout < 0 || cfg.MaxIdleConns < 0 || cfg.MaxPages < 0 {
 		problems = append(problems, errors.New("timeout, idle connections and pages can't be negative"))
 	}
@@ -102,6 +111,9 @@ func New(cfg Config) (*Provider, error) {
 		tags: func(i *provider.Intent) provider.Tags { return i.Tags },
 	}
 	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
+	if proxy != nil {
+		transport.Proxy = http.ProxyURL(proxy)
+	}
 	p.idle = transport
 	p.backend = newBackend(base, transport, p.clock)
 	return p, nil
@@ -148,8 +160,29 @@ func baseURL(raw string) (string, error) {
 	return strings.TrimRight(raw, "/"), nil
 }
 
+// ParseProxy reads a proxy's URL, nil for an empty one. Errors complete "the proxy …", and leave the URL out, which may have a password.
+func ParseProxy(raw string) (*url.URL, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) || u.Hostname() == "" || u.Opaque != "" {
+		return nil, errors.New("must be http://, https:// or socks5://host:port")
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, errors.New("must have a port from 1 to 65535, or none")
+		}
+	}
+	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("must not have a path, a query or a fragment")
+	}
+	return u, nil
+}
+
 // newTransport makes connections for one host. HTTP/2 stays off: there, one broken connection takes every call on it along
-// and makes all their outcomes unknown. A proxy from the environment is never used: money goes where BaseURL says.
+// and makes all their outcomes unknown. A proxy from the environment is never used: money goes where BaseURL and
+// Proxy say.
 func newTransport(idle int) *http.Transport {
 	return &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,

@@ -31,7 +31,10 @@ type resultKey struct{}
 //
 // GotConn is called when a connection stands, after the TLS handshake, and before the first byte of the request is
 // written. If it was never called, the request can't have reached anybody: connection refused, no such host, a failed
-// handshake or a deadline during any of them. If it was, nothing is certain any more.
+// handshake or a deadline during any of them. If it was, nothing is certain any more. A proxy makes no difference to that: for
+// https it is called when the tunnel through the proxy stands and the handshake with the host behind it is over, and what a
+// proxy says that makes no tunnel is an error before. For plain http the connection is the proxy's: it may have handed the
+// request on, and its pages are answers that the table has to judge.
 func (r *result) watch(ctx context.Context) context.Context {
 	ctx = context.WithValue(ctx, resultKey{}, r)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: r.gotConn, WroteHeaders: r.wroteHeaders})

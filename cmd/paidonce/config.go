@@ -101,6 +101,7 @@ func loadConfig(needs need) (*config, error) {
 	c.checkMail(bad)
 	c.checkStreams(bad)
 	c.checkRest(bad)
+	c.checkLive(bad)
 	if len(problems) > 0 {
 		lines := []string{"the configuration is not right:"}
 		for _, p := range problems {
@@ -343,7 +344,7 @@ func (c *config) charges(installation string) charges.Config {
 	return charges.Config{
 		Installation: installation, LookupMisses: c.LookupMisses, Intents: c.StripeFlow == "payment_intents", OwnReceipts: c.SMTPURL != "",
 		KeyWindow: c.ProviderKeyWindow, RunLimit: c.engine().RunLimit(),
-		Livemode: strings.Contains(c.StripeAPIKey, "_live_"), // sk_live_… and rk_live_… move real money
+		Livemode: c.live(),
 	}
 }
 

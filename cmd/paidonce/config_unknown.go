@@ -27,6 +27,7 @@ func (c *config) warn(log *slog.Logger) {
 			log.Warn("STRIPE_WEBHOOK_SECRET has a secret that does not begin with whsec_, as Stripe's do: no event of Stripe's may be believed")
 		}
 	}
+	c.warnLive(log)
 }
 
 // settings are the names of all settings.
@@ -39,11 +40,15 @@ func settings() (names []string) {
 	return names
 }
 
-// unknownSettings are the names of an environment that look like settings and are none, sorted.
+// unknownSettings are the names of an environment that look like settings and are none, sorted. Names that begin with STRIPE_ are
+// other programs' as well: of them only what is nearly one of ours is meant for us.
 func unknownSettings(environ map[string]string) (names []string) {
 	known := settings()
 	for name := range environ {
-		if strings.HasPrefix(name, "PAIDONCE_") && !slices.Contains(known, name) && !notOurs.MatchString(name) {
+		if slices.Contains(known, name) || notOurs.MatchString(name) {
+			continue
+		}
+		if strings.HasPrefix(name, "PAIDONCE_") || strings.HasPrefix(name, "STRIPE_") && nearest(name, known) != "" {
 			names = append(names, name)
 		}
 	}
@@ -51,11 +56,13 @@ func unknownSettings(environ map[string]string) (names []string) {
 	return names
 }
 
-// nearest is the name that takes the fewest changes, "" when it takes more than a third of its letters without the prefix that all have: then it is another word.
+var prefix = regexp.MustCompile(`^(PAIDONCE|STRIPE)_`)
+
+// nearest is the name that takes the fewest changes, "" when it takes more than a third of its letters without the prefix that many have: then it is another word.
 func nearest(name string, known []string) (best string) {
 	fewest := len(name)
 	for _, k := range known {
-		if n := changes(name, k); n < fewest && 3*n <= len(strings.TrimPrefix(k, "PAIDONCE_")) {
+		if n := changes(name, k); n < fewest && 3*n <= len(k)-len(prefix.FindString(k)) {
 			best, fewest = k, n
 		}
 	}

@@ -61,6 +61,7 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 		}
 		log.Warn("not for real money", "cause", err) // a live key is refused
 	}
+	cfg.warnServing(log)
 	working, endWork := context.WithCancelCause(ctx)
 	defer endWork(nil)
 	if err := a.recogniseOrHold(working, endWork); err != nil {

@@ -74,13 +74,12 @@ func TestReadyOnASchemaOfAnotherVersion(t *testing.T) {
 	address := dbtest.New(t)
 	p := pool(t, address)
 	latest := db.LatestVersion()
-	run(t, address, fmt.Sprintf(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true)`, latest+1))
+	run(t, address, fmt.Sprintf(`INSERT INTO paidonce_db_version (version_id, is_applied) VALUES (%d, true)`, latest+1))
 	says(t, "ready on a newer one", db.Ready(t.Context(), p))
 	newer := fmt.Sprintf("the schema is at version %d, and this binary knows versions up to %d", latest+1, latest)
 	says(t, "start on a newer one", db.CheckStart(t.Context(), p), newer, "install")
-	_, err := db.Migrate(t.Context(), address)
-	says(t, "migration of a newer one", err, newer)
-	run(t, address, fmt.Sprintf(`DELETE FROM goose_db_version WHERE version_id >= %d`, latest))
+	says(t, "migration of a newer one", db.Migrate(t.Context(), address, db.MigrateOptions{}), newer)
+	run(t, address, fmt.Sprintf(`DELETE FROM paidonce_db_version WHERE version_id >= %d`, latest))
 	for what, err := range map[string]error{"ready": db.Ready(t.Context(), p), "start": db.CheckStart(t.Context(), p)} {
 		says(t, what+" on an older one", err, fmt.Sprintf("version %d, this binary needs %d", latest-1, latest), "paidonce migrate")
 	}
@@ -97,8 +96,7 @@ func TestReadyOnWhatTakesNoWrites(t *testing.T) {
 	p := pool(t, reader.String())
 	says(t, "start", db.CheckStart(t.Context(), p)) // to read, as `ops list` does
 	says(t, "ready", db.Ready(t.Context(), p), "takes no writes", "default_transaction_read_only")
-	_, err := db.Migrate(t.Context(), reader.String())
-	says(t, "migration", err, "takes no writes")
+	says(t, "migration", db.Migrate(t.Context(), reader.String(), db.MigrateOptions{}), "takes no writes")
 	name := strings.TrimPrefix(parse(t, address).Path, "/")
 	run(t, address, "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
 	says(t, "ready on a database of which new sessions do not write", db.Ready(t.Context(), pool(t, address)), "takes no writes")
@@ -140,11 +138,11 @@ func asRole(t *testing.T, address string, grants ...string) string {
 
 func TestReadyWithTooFewRights(t *testing.T) {
 	t.Parallel()
-	few := pool(t, asRole(t, dbtest.New(t), "SELECT ON goose_db_version", "SELECT, UPDATE ON ALL TABLES IN SCHEMA public", "INSERT ON charges"))
+	few := pool(t, asRole(t, dbtest.New(t), "SELECT ON paidonce_db_version", "SELECT, UPDATE ON ALL TABLES IN SCHEMA public", "INSERT ON charges"))
 	says(t, "start", db.CheckStart(t.Context(), few))
 	says(t, "some rights", db.Ready(t.Context(), few), "may not DELETE on idempotency_keys, INSERT on idempotency_keys, INSERT on operation_log, INSERT on outbox", "GRANT")
 	none := pool(t, asRole(t, dbtest.New(t)))
-	says(t, "none at all", db.CheckStart(t.Context(), none), "may not read goose_db_version", "GRANT SELECT")
+	says(t, "none at all", db.CheckStart(t.Context(), none), "may not read paidonce_db_version", "GRANT SELECT")
 	address := dbtest.New(t)
 	run(t, address, "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
 	says(t, "no schema", db.CheckStart(t.Context(), pool(t, asRole(t, address))), "may use no schema", "GRANT USAGE")

@@ -51,7 +51,7 @@ func findAccount(ctx context.Context, s *accounts.Store, idOrName string) (accou
 }
 
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(jsonWriter{w})
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
@@ -117,7 +117,7 @@ func newAPIKeysListCommand() *cobra.Command {
 					if k.RevokedAt != nil {
 						revoked = k.RevokedAt.UTC().Format(time.RFC3339)
 					}
-					fmt.Fprintf(w, "%s\t%s\tsk_…%s\t%s\t%s\n", k.ID, k.Account, k.Hint, k.CreatedAt.UTC().Format(time.RFC3339), revoked)
+					writeRow(w, k.ID, k.Account, "sk_…"+k.Hint, k.CreatedAt.UTC().Format(time.RFC3339), revoked)
 				}
 				return w.Flush()
 			})

@@ -152,7 +152,7 @@ func (r *auditReport) tell(ctx context.Context, d charges.Difference) error {
 		}{d, note})
 	}
 	_, err := fmt.Fprintf(r.out, "%-14s  charge %s  operation %s  provider's %s  here: %s  there: %s  %s\n",
-		d.Kind, orDash(d.Charge), orDash(d.Operation), orDash(d.ProviderID), orDash(d.Here), orDash(d.There), note)
+		d.Kind, orDash(d.Charge), orDash(d.Operation), orDash(d.ProviderID), orDash(d.Here), orDash(d.There), oneLine(note))
 	return err
 }
 
@@ -160,7 +160,7 @@ func orDash(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return s
+	return oneLine(s)
 }
 
 // auditTell is how often a long audit says how far it has come.

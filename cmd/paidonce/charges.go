@@ -176,7 +176,7 @@ func printed(w io.Writer, answer []byte, err error) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, strings.TrimSpace(string(answer)))
+	_, err = fmt.Fprintln(w, strings.TrimSpace(string(shownJSON(answer))))
 	return err
 }
 
@@ -193,19 +193,9 @@ func chargesTable(to io.Writer, charges []chargeJSON) error {
 				said = *text
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\n", c.ID, c.Amount, c.AmountRefunded, c.Currency, status, time.Unix(c.Created, 0).UTC().Format(time.RFC3339), oneLine(said))
+		writeRow(w, c.ID, c.Amount, c.AmountRefunded, c.Currency, status, time.Unix(c.Created, 0).UTC().Format(time.RFC3339), said)
 	}
 	return w.Flush()
-}
-
-// oneLine keeps text of others from making lines, columns or terminal sequences of its own.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
 }
 
 // apiCall is one request of a client of the API.

@@ -351,7 +351,7 @@ func (c *config) charges(installation string) charges.Config {
 func (c *config) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.logLevel, ReplaceAttr: readableDuration}
 	if c.jsonLog {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+		return slog.New(slog.NewJSONHandler(jsonWriter{os.Stderr}, options))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
 }

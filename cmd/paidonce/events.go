@@ -121,7 +121,7 @@ func printEvents(out io.Writer, list []outbox.Summary, asJSON bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "EVENT\tTYPE\tOBJECT\tACCOUNT\tCREATED\tSTATE")
 	for _, s := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, s.Type, s.ObjectID, s.AccountID, rfc3339(s.Created), summaryState(s))
+		writeRow(w, s.ID, s.Type, s.ObjectID, s.AccountID, rfc3339(s.Created), summaryState(s))
 	}
 	return w.Flush()
 }
@@ -162,9 +162,9 @@ func printEvent(out io.Writer, e outbox.Event, deliveries []outbox.Delivery, asJ
 		}
 		return writeJSON(out, row)
 	}
-	fmt.Fprintf(out, "event      %s\ntype       %s\nobject     %s\naccount    %s\noperation  %s\ncreated    %s\n", e.ID, e.Type, e.ObjectID, e.AccountID, e.OperationID, rfc3339(e.Created))
+	fmt.Fprintf(out, "event      %s\ntype       %s\nobject     %s\naccount    %s\noperation  %s\ncreated    %s\n", e.ID, e.Type, oneLine(e.ObjectID), e.AccountID, e.OperationID, rfc3339(e.Created))
 	for _, d := range deliveries {
-		fmt.Fprintf(out, "\nendpoint   %s  %s\nstate      %s\nattempts   %d\n", d.EndpointID, d.URL, d.State, d.Attempts)
+		fmt.Fprintf(out, "\nendpoint   %s  %s\nstate      %s\nattempts   %d\n", d.EndpointID, oneLine(d.URL), d.State, d.Attempts)
 		if d.Disabled {
 			fmt.Fprintln(out, "           the endpoint is disabled; what is pending waits")
 		}
@@ -172,13 +172,13 @@ func printEvent(out io.Writer, e outbox.Event, deliveries []outbox.Delivery, asJ
 			fmt.Fprintf(out, "next       %s\n", *next)
 		}
 		if d.LastError != "" {
-			fmt.Fprintf(out, "reason     %s\n", d.LastError)
+			fmt.Fprintf(out, "reason     %s\n", oneLine(d.LastError))
 		}
 		if len(d.LastBody) > 0 {
 			fmt.Fprintf(out, "answer     %d %q\n", d.LastStatus, d.LastBody)
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", e.Payload)
+	_, err := fmt.Fprintf(out, "\n%s\n", shownJSON(e.Payload))
 	return err
 }
 

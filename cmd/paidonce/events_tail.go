@@ -241,6 +241,6 @@ func (t *tail) print(e *tailedEvent, raw json.RawMessage) error {
 	} else {
 		line.WriteByte('\n')
 	}
-	_, err := t.out.Write(line.Bytes())
+	_, err := t.out.Write(shownJSON(line.Bytes()))
 	return err
 }

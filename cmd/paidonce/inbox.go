@@ -98,7 +98,7 @@ func newInboxListCommand() *cobra.Command {
 				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 				fmt.Fprintln(w, "EVENT\tTYPE\tOBJECT\tRECEIVED\tATTEMPTS\tSTATE")
 				for _, e := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e))
+					writeRow(w, e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e))
 				}
 				return w.Flush()
 			})
@@ -128,12 +128,12 @@ func newInboxShowCommand() *cobra.Command {
 				if asJSON {
 					return writeJSON(cmd.OutOrStdout(), inboxToJSON(e))
 				}
-				payload := string(e.Payload)
+				payload := shownJSON(e.Payload)
 				if e.Payload == nil {
 					payload = "the bytes are not kept: it is not about anything of this installation"
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
-					e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e), payload)
+					oneLine(e.ID), oneLine(e.Type), oneLine(e.ObjectID), rfc3339(e.ReceivedAt), e.Attempts, oneLine(inboxState(e)), payload)
 				return err
 			})
 		},

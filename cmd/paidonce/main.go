@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -21,9 +22,10 @@ const (
 	exitPerson = 3 // done, and something needs a person
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-func run(args []string) int {
+func run(args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = shownWriter{stdout}, shownWriter{stderr}
 	// The first signal asks for an orderly end; after it the default action is back, so a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -31,6 +33,8 @@ func run(args []string) int {
 
 	root := newRootCommand()
 	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	var person needsPerson
@@ -39,16 +43,16 @@ func run(args []string) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &person):
-		fmt.Fprintln(os.Stderr, "paidonce:", inOneLine(err))
+		fmt.Fprintln(stderr, "paidonce:", inOneLine(err))
 		return exitPerson
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(os.Stderr, "paidonce: %s (see --help)\n", inOneLine(err))
+		fmt.Fprintf(stderr, "paidonce: %s (see --help)\n", inOneLine(err))
 		return exitUsage
 	case errors.As(err, &list):
-		fmt.Fprintln(os.Stderr, "paidonce:", err)
+		fmt.Fprintln(stderr, "paidonce:", err)
 		return exitFailed
 	default:
-		fmt.Fprintln(os.Stderr, "paidonce:", inOneLine(err))
+		fmt.Fprintln(stderr, "paidonce:", inOneLine(err))
 		return exitFailed
 	}
 }

@@ -64,7 +64,7 @@ func newOpsListCommand() *cobra.Command {
 				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 				fmt.Fprintln(w, "OPERATION\tSTATE\tKIND\tRESOURCE\tPOINT\tATTEMPTS\tCREATED\tLAST ERROR")
 				for _, o := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", o.ID, o.State, o.Kind, o.ResourceID, o.Point, o.Attempts, rfc3339(o.CreatedAt), o.LastError)
+					writeRow(w, o.ID, o.State, o.Kind, o.ResourceID, o.Point, o.Attempts, rfc3339(o.CreatedAt), o.LastError)
 				}
 				return w.Flush()
 			})
@@ -187,27 +187,32 @@ func historyToJSON(h idemkeys.History) historyJSON {
 func printHistory(out io.Writer, h idemkeys.History) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if h.Status == "" {
-		fmt.Fprintf(w, "operation\t%s\t(its key is swept; this is its log)\n", h.ID)
+		writeRow(w, "operation", h.ID, "(its key is swept; this is its log)")
 	} else {
 		state := string(h.State)
 		if state == "" {
 			state = fmt.Sprintf("%s, answered %d at %s", h.Status, h.ResponseCode, rfc3339(*h.FinishedAt))
 		}
-		fmt.Fprintf(w, "operation\t%s\nkind\t%s\nresource\t%s\naccount\t%s\nstate\t%s\nrecovery point\t%s\n", h.ID, h.Kind, h.ResourceID, h.AccountID, state, h.Point)
-		fmt.Fprintf(w, "claimed\t%s by request %s\nattempts\t%d (5xx %d, misses %d)\n", rfc3339(h.CreatedAt), h.RequestID, h.Attempts, h.ServerErrors, h.Misses)
+		for _, line := range [][2]any{
+			{"operation", h.ID}, {"kind", h.Kind}, {"resource", h.ResourceID}, {"account", h.AccountID}, {"state", state}, {"recovery point", h.Point},
+			{"claimed", rfc3339(h.CreatedAt) + " by request " + h.RequestID},
+			{"attempts", fmt.Sprintf("%d (5xx %d, misses %d)", h.Attempts, h.ServerErrors, h.Misses)},
+		} {
+			writeRow(w, line[:]...)
+		}
 		for _, line := range []struct {
 			name string
 			at   *time.Time
 		}{{"first attempt", h.FirstAttemptAt}, {"next run", h.NextRunAt}, {"parked", h.ParkedAt}} {
 			if line.at != nil {
-				fmt.Fprintf(w, "%s\t%s\n", line.name, rfc3339(*line.at))
+				writeRow(w, line.name, rfc3339(*line.at))
 			}
 		}
 		if h.Next != "" {
-			fmt.Fprintf(w, "next driver will\t%s\n", h.Next)
+			writeRow(w, "next driver will", h.Next)
 		}
 		if h.LastError != "" {
-			fmt.Fprintf(w, "last error\t%s\n", h.LastError)
+			writeRow(w, "last error", h.LastError)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -223,7 +228,7 @@ func printHistory(out io.Writer, h idemkeys.History) error {
 		if l.BeganAt != nil {
 			began = rfc3339(*l.BeganAt)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", rfc3339(l.At), l.Event, l.Attempt, l.Actor, began, l.Reference, l.Detail)
+		writeRow(w, rfc3339(l.At), l.Event, l.Attempt, l.Actor, began, l.Reference, l.Detail)
 	}
 	return w.Flush()
 }
@@ -325,7 +330,7 @@ tags, amount, currency and mode. --as failed is refused while the provider has a
 				if err != nil {
 					return fmt.Errorf("not resolved: %w", err)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id, answer.Code, answer.Body)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id, answer.Code, shownJSON(answer.Body))
 				return nil
 			})
 		},

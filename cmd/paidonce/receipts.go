@@ -119,7 +119,7 @@ func printReceipts(out io.Writer, list []receipt.Receipt, asJSON bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CHARGE\tACCOUNT\tEMAIL\tTAKEN\tATTEMPTS\tSTATE\tREASON")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.ChargeID, r.AccountID, r.Address, rfc3339(r.TakenAt), r.Attempts, r.State, oneLine(db.OrEmpty(r.LastError)))
+		writeRow(w, r.ChargeID, r.AccountID, r.Address, rfc3339(r.TakenAt), r.Attempts, r.State, db.OrEmpty(r.LastError))
 	}
 	return w.Flush()
 }

@@ -95,7 +95,7 @@ func listDue(cmd *cobra.Command, e *idemkeys.Engine, limit int, asJSON bool) err
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "OPERATION\tKIND\tRESOURCE\tPOINT\tPLAN\tATTEMPTS\tCREATED\tLAST ERROR")
 	for _, d := range due {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.Kind, d.ResourceID, d.Point, d.Next, d.Attempts, d.CreatedAt.UTC().Format(time.RFC3339), d.LastError)
+		writeRow(w, d.ID, d.Kind, d.ResourceID, d.Point, d.Next, d.Attempts, d.CreatedAt.UTC().Format(time.RFC3339), d.LastError)
 	}
 	return w.Flush()
 }

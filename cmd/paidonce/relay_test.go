@@ -25,7 +25,7 @@ const asCommand = "PAIDONCE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if args := os.Getenv(asCommand); args != "" {
-		os.Exit(run(strings.Fields(args)))
+		os.Exit(run(strings.Fields(args), os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

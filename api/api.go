@@ -63,6 +63,8 @@ type Config struct {
 	MaxBody int64
 	// RateLimit is how many requests a second each account may make; 0 means no limit.
 	RateLimit float64
+	// Lists is how many lists may be read at a time, fewer than there are connections to the database; 0 means no limit.
+	Lists int
 	// CORSOrigins are the origins whose scripts may read answers, or * for all; empty: none. CheckOrigins says what one is.
 	CORSOrigins []string
 	// Measure is asked once for each route, by its operation's id or RouteNone, who is told of its requests. nil: nobody is.
@@ -74,6 +76,7 @@ type Server struct {
 	cfg      Config
 	echo     *echo.Echo
 	limiter  *limiter
+	lists    *places
 	draining atomic.Bool
 	// newsTurns is who reads a large delivery.
 	newsTurns chan struct{}
@@ -93,8 +96,8 @@ func New(cfg Config) (*Server, error) {
 			missing = append(missing, errors.New("api: Config."+name+" is missing"))
 		}
 	}
-	if cfg.MaxBody < 0 || cfg.RateLimit < 0 {
-		missing = append(missing, errors.New("api: Config.MaxBody and Config.RateLimit must not be negative"))
+	if cfg.MaxBody < 0 || cfg.RateLimit < 0 || cfg.Lists < 0 {
+		missing = append(missing, errors.New("api: Config.MaxBody, Config.RateLimit and Config.Lists must not be negative"))
 	}
 	for _, problem := range CheckOrigins(cfg.CORSOrigins) {
 		missing = append(missing, errors.New("api: Config.CORSOrigins: "+problem))
@@ -105,7 +108,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = DefaultMaxBody
 	}
-	s := &Server{cfg: cfg, echo: echo.New(), limiter: newLimiter(cfg.RateLimit), newsTurns: make(chan struct{}, newsReaders)}
+	s := &Server{cfg: cfg, echo: echo.New(), limiter: newLimiter(cfg.RateLimit), lists: newPlaces(cfg.Lists), newsTurns: make(chan struct{}, newsReaders)}
 	s.observers()
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c, err) }

@@ -31,6 +31,7 @@ type operation struct {
 	param  string // the parameter in the path
 	below  int    // how many segments of the path follow it
 	named  bool   // by the client: a name that cannot be is its fault, rather than a thing that is not there
+	list   bool   // reads many rows: only so many at a time
 	mayKey bool   // an idempotency key is not needed; one that is given is honoured
 	query  shape  // what the query may contain; a keyed operation does not read it, the fingerprint does
 }
@@ -39,18 +40,18 @@ type operation struct {
 func operations() map[string]operation {
 	return map[string]operation{
 		"createCharge":                {keyed: true},
-		"listCharges":                 {query: listShape},
+		"listCharges":                 {list: true, query: listShape},
 		"getCharge":                   {param: "id"},
 		"captureCharge":               {keyed: true, param: "id", below: 1},
 		"createRefund":                {keyed: true},
-		"listRefunds":                 {query: refundListShape},
+		"listRefunds":                 {list: true, query: refundListShape},
 		"getRefund":                   {param: "id"},
 		"receiveStripeEvent":          {public: true, signed: true},
 		"getIdempotencyKey":           {param: "key"},
-		"listEvents":                  {query: eventListShape},
+		"listEvents":                  {list: true, query: eventListShape},
 		"getEvent":                    {param: "id"},
 		"resendEvent":                 {mayKey: true, param: "id", below: 1},
-		"listWebhookEndpoints":        {},
+		"listWebhookEndpoints":        {list: true},
 		"putWebhookEndpoint":          {named: true, param: "id"},
 		"getWebhookEndpoint":          {param: "id"},
 		"deleteWebhookEndpoint":       {param: "id"},
@@ -101,6 +102,13 @@ func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
 			}
 			if e := check(c, x, op); e != nil {
 				return e
+			}
+			if op.list {
+				release, ok := s.lists.take(c.Request().Context(), x.identity.AccountID)
+				if !ok {
+					return listsBusy()
+				}
+				defer release()
 			}
 			return next(c)
 		}

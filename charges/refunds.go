@@ -213,6 +213,7 @@ func (s *Service) ListRefunds(ctx context.Context, accountID string, f RefundFil
 }
 
 func (s *Store) refundRows(ctx context.Context, accountID string, f RefundFilter) (rows []db.Refund, err error) {
+	ctx = db.OnlyReads(ctx)
 	within := wholeTime
 	backwards := f.EndingBefore != ""
 	if id := f.StartingAfter + f.EndingBefore; id != "" { // one of them at most

@@ -18,10 +18,6 @@ const (
 	// connection itself has to notice.
 	keepAliveEvery = 5 * time.Second
 	keepAliveTries = 3
-	// Connections are renewed now and then, so that a failed-over or rebalanced database is found again; the jitter keeps
-	// them from all doing so at once.
-	connLifetime       = 30 * time.Minute
-	connLifetimeJitter = 5 * time.Minute
 )
 
 // Open returns a pool on the database at url with at most maxConns connections. It connects lazily: an unreachable database is
@@ -80,6 +76,7 @@ func open(url string, maxConns int32, connected Connected) (*pgxpool.Pool, error
 	cfg.MaxConnLifetimeJitter = connLifetimeJitter
 	cfg.AfterConnect = connected
 	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.BuildContextWatcherHandler = giveUp
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: keepAliveTries,
 	}}

@@ -78,7 +78,7 @@ func TestReadyOnASchemaOfAnotherVersion(t *testing.T) {
 	says(t, "ready on a newer one", db.Ready(t.Context(), p))
 	newer := fmt.Sprintf("the schema is at version %d, and this binary knows versions up to %d", latest+1, latest)
 	says(t, "start on a newer one", db.CheckStart(t.Context(), p), newer, "install")
-	says(t, "migration of a newer one", db.Migrate(t.Context(), address, db.MigrateOptions{}), newer)
+	says(t, "migration of a newer one, which has nothing to do", db.Migrate(t.Context(), address, db.MigrateOptions{}))
 	run(t, address, fmt.Sprintf(`DELETE FROM paidonce_db_version WHERE version_id >= %d`, latest))
 	for what, err := range map[string]error{"ready": db.Ready(t.Context(), p), "start": db.CheckStart(t.Context(), p)} {
 		says(t, what+" on an older one", err, fmt.Sprintf("version %d, this binary needs %d", latest-1, latest), "paidonce migrate")
@@ -172,7 +172,7 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 				}
 			})
 			address.Path = "/" + name
-			_, err := db.Migrate(t.Context(), address.String())
+			err := db.Migrate(t.Context(), address.String(), db.MigrateOptions{})
 			says(t, "migration", err, "encoding "+encoding, "UTF8", "CREATE DATABASE")
 			says(t, "start", db.CheckStart(t.Context(), pool(t, address.String())), "encoding "+encoding)
 		})

@@ -62,6 +62,7 @@ func (s *Store) List(ctx context.Context, accountID string, f Filter) (Page, err
 
 // listRows asks the statement that fits the filter: each has one index to go by. One row more than asked for tells whether there is more.
 func (s *Store) listRows(ctx context.Context, accountID string, f Filter, cursor int64) ([]db.Outbox, error) {
+	ctx = db.OnlyReads(ctx)
 	most := int32(f.Limit) + 1 //nolint:gosec // at most 100
 	return ask(ctx, func(ctx context.Context) ([]db.Outbox, error) {
 		switch {

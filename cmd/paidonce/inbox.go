@@ -130,7 +130,7 @@ func newInboxShowCommand() *cobra.Command {
 				}
 				payload := shownJSON(e.Payload)
 				if e.Payload == nil {
-					payload = "the bytes are not kept: it is not about anything of this installation"
+					payload = []byte("the bytes are not kept: it is not about anything of this installation")
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
 					oneLine(e.ID), oneLine(e.Type), oneLine(e.ObjectID), rfc3339(e.ReceivedAt), e.Attempts, oneLine(inboxState(e)), payload)

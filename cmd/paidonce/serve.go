@@ -122,7 +122,9 @@ func serve(ctx context.Context, cfg *config, log *slog.Logger, listener net.List
 func (a *app) edge() (*api.Server, error) {
 	c := api.Config{
 		Charges: a.charges, Keys: a.engine, Accounts: a.accounts, Events: a.events, Log: a.log, Measure: a.metrics.Route, CORSOrigins: a.cfg.CORSOrigins,
-		MaxBody: a.cfg.maxBody, RateLimit: a.cfg.ratePerSec, Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
+		MaxBody: a.cfg.maxBody, RateLimit: a.cfg.ratePerSec,
+		Lists: max(1, int(a.pool.Config().MaxConns)/2), // the other half is for what takes a millisecond
+		Ready: func(ctx context.Context) error { return db.Ready(ctx, a.pool) },
 	}
 	if len(a.cfg.StripeWebhookSecrets) > 0 {
 		c.News = a.inbox

@@ -63,12 +63,17 @@ func (l *listed) fill(account string, n, odd int, rare, common, customer string)
 }
 
 func newListed(t *testing.T) *listed {
-	conn, err := pgx.Connect(t.Context(), dbtest.New(t))
+	pool, err := db.Open(dbtest.New(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	l := &listed{T: t, conn: conn, charges: listedFew}
+	t.Cleanup(pool.Close)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	l := &listed{T: t, conn: conn.Conn(), charges: listedFew}
 	if n, err := strconv.Atoi(os.Getenv("PAIDONCE_LIST_CHARGES")); err == nil {
 		l.charges = n
 	}

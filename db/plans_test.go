@@ -134,7 +134,7 @@ var asked = map[string]string{
 	"ReceiptsRead": "1000, '24 hours'", "ReceiptsClaim": "'24 hours', 8", "ReceiptsAbandoned": "'5 minutes'", "ReceiptsClean": "'720 hours', 100",
 	"KeySweep": "1000", "InboxTake": "'2 minutes', 8", "ChargeTakeAwaiting": "100",
 	"InboxStore": "'{e}', '{t}', '{o}', '{f}', '{x}', '{f}', '{r}'", "InboxSweep": "'90 days', 1000", "OperationLogSweep": "'-infinity', 0, '365 days', 1000",
-	"ChargeList": "'{f,t}', 'a', true, '2000-01-01', '', '3000-01-01', '', 10",
+	"ChargeList":        "'{f,t}', 'a', true, '2000-01-01', '', '3000-01-01', '', 10",
 	"ChargeListPending": "'a', '', '2000-01-01', '', '3000-01-01', '', 10", "ChargeListOfCustomer": "'{f,t}', 'a', 'cus', true, '2000-01-01', '', '3000-01-01', '', 10",
 	"RefundListOfCharge": "'c', 'a', '3000-01-01', '', 10", "EventListOfType": "'a', 'charge.failed', 0, 10",
 	"EventGauges": "'10 minutes', 10000", "ReceiptGauge": "'24 hours'",

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"paidonce/db"
 	"paidonce/internal/dbtest"
 )
@@ -42,6 +44,29 @@ func TestGivenUpStatementsEnd(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%d statements still run that nobody waits for", waiting)
+		}
+	}
+}
+
+// No connection compiles statements; those of the committers plan each but once.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	one, err := db.Open(url, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	all, hot, err := db.OpenBoth(url, 4, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	defer hot.Close()
+	for pool, want := range map[*pgxpool.Pool]string{one: "off auto", all: "off auto", hot: "off force_generic_plan"} {
+		var got string
+		if err := pool.QueryRow(t.Context(), `SELECT current_setting('jit') || ' ' || current_setting('plan_cache_mode')`).Scan(&got); err != nil || got != want {
+			t.Errorf("%s, want %s (%v)", got, want, err)
 		}
 	}
 }

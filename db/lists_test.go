@@ -298,3 +298,72 @@ func TestListsReadNoMoreThanTheyShow(t *testing.T) {
 		l.report(stage)
 	}
 }
+
+// The migration of the indexes begins anew where one was cut off, and writers go on meanwhile.
+func TestListIndexesAreBuiltAnew(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // nothing was left to write
+	for _, sql := range []string{
+		`CREATE INDEX charges_newest ON charges (account_id, created_at DESC, id DESC)`,
+		`DELETE FROM goose_db_version WHERE version_id IN (18, 19)`,
+		`DROP INDEX charges_pending, refunds_of_charge`,
+		`UPDATE pg_index SET indisvalid = false, indisready = false WHERE indexrelid = 'charges_listed'::regclass`, // as it is when its building was cut off
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	writing, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const insert = `INSERT INTO charges (id, account_id, operation_id, amount, currency, capture, livemode) VALUES ($1, 'a', $1, 1, 'usd', true, false)`
+	if _, err := writing.Exec(t.Context(), insert, "one"); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := db.Migrate(t.Context(), url)
+		migrated <- err
+	}()
+	other, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())                                            //nolint:errcheck // nothing was left to write
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // it waits for the transaction that writes
+		var building bool
+		if err := other.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock')`).Scan(&building); err != nil {
+			t.Fatal(err)
+		}
+		if building {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no index is being built")
+		}
+	}
+	if _, err := other.Exec(t.Context(), insert, "two"); err != nil {
+		t.Errorf("a writer is held up: %v", err)
+	}
+	if err := writing.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	rows, err := other.Query(t.Context(), `SELECT c.relname || ' ' || i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE c.relname IN ('charges_listed', 'charges_pending', 'charges_of_customer', 'refunds_of_charge', 'charges_newest', 'refunds_charge') ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if want := []string{"charges_listed true", "charges_of_customer true", "charges_pending true", "refunds_of_charge true"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v (%v)", got, want, err)
+	}
+}

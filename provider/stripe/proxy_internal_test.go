@@ -252,6 +252,7 @@ func TestPlainRequestThroughAProxy(t *testing.T) {
 		}
 	}
 	server.Close()
+	p.Close() // a connection that is kept may be taken once more before its end is noticed, and then nothing is certain
 	if got := outcome(t, p); got != string(provider.NotExecuted) {
 		t.Errorf("the proxy is down: got %s", got)
 	}

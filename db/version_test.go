@@ -151,6 +151,8 @@ func TestSchemaThatIsInTheWay(t *testing.T) {
 		want   []string
 	}{
 		"tables of our names":          {before: `CREATE TABLE accounts (id bigint); CREATE TABLE receipts (id bigint); CREATE TABLE idempotency_keys (key text)`, want: []string{"accounts, idempotency_keys, receipts", "search_path"}},
+		"tables like ours":             {before: `CREATE TABLE installation (tag text); CREATE TABLE outbox (position bigint)`, want: []string{"installation, outbox"}},
+		"keys like ours":               {before: `CREATE TABLE idempotency_keys (lease_token text, passes integer)`, want: []string{"idempotency_keys;"}},
 		"a part is missing":            {ours: 12, before: `ALTER TABLE charges DROP COLUMN events`, want: []string{"charges.events of version 8", "restore"}},
 		"a later table is anothers":    {ours: 3, before: `CREATE TABLE outbox_cleaned (position bigint)`, want: []string{"charges.capture_operation_id of version 4"}},
 		"other programs' and no table": {before: gooseTable + `; CREATE TABLE charges (id bigint)`, want: []string{"charges"}},

@@ -91,7 +91,7 @@ func TestTerminalsAreNotCommanded(t *testing.T) {
 	t.Setenv("PAIDONCE_API_KEY", "sk_x")
 	for _, command := range []string{
 		"ops list --all", "ops list --all --json", "ops show op_1", "ops show op_1 --json", "inbox list", "inbox list --json", "inbox show evt_p", "inbox show evt_p --json",
-		"events list", "events list --json", "events show evt_1", "events show evt_1 --json", "receipts list", "receipts list --json", "reconcile --dry-run", "reconcile --dry-run --json",
+		"events list", "events list --json", "events show evt_1", "events show evt_1 --json", "receipts list", "receipts list --json",
 		"charges list", "charges list --json", "charges get ch_1", "charges get ch_1 --json", "charges get ch_no", "events show " + hostile, "inbox show " + hostile, "help " + hostile,
 	} {
 		var out, errs bytes.Buffer

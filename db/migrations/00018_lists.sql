@@ -1,6 +1,9 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 
+-- Building waits for the oldest transaction; so long, and not for ever.
+SET lock_timeout = '5min';
+
 -- Each is built while the table is read and written. One whose building was cut off is there, is invalid and never used: so
 -- whatever is there goes first.
 
@@ -24,6 +27,8 @@ DROP INDEX CONCURRENTLY IF EXISTS refunds_of_charge;
 CREATE INDEX CONCURRENTLY refunds_of_charge ON refunds (charge_id, created_at DESC, id DESC);
 
 -- +goose Down
+
+SET lock_timeout = '5min';
 
 DROP INDEX CONCURRENTLY IF EXISTS refunds_of_charge;
 DROP INDEX CONCURRENTLY IF EXISTS charges_of_customer;

@@ -310,7 +310,7 @@ func TestListIndexesAreBuiltAnew(t *testing.T) {
 	defer conn.Close(context.Background()) //nolint:errcheck // nothing was left to write
 	for _, sql := range []string{
 		`CREATE INDEX charges_newest ON charges (account_id, created_at DESC, id DESC)`,
-		`DELETE FROM goose_db_version WHERE version_id IN (18, 19)`,
+		`DELETE FROM paidonce_db_version WHERE version_id IN (18, 19)`,
 		`DROP INDEX charges_pending, refunds_of_charge`,
 		`UPDATE pg_index SET indisvalid = false, indisready = false WHERE indexrelid = 'charges_listed'::regclass`, // as it is when its building was cut off
 	} {

@@ -327,10 +327,7 @@ func TestListIndexesAreBuiltAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	migrated := make(chan error, 1)
-	go func() {
-		_, err := db.Migrate(t.Context(), url)
-		migrated <- err
-	}()
+	go func() { migrated <- db.Migrate(t.Context(), url, db.MigrateOptions{}) }()
 	other, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

@@ -159,9 +159,10 @@ const (
 	// A rest of a body up to this size is left to net/http, which takes it after the answer and uses the connection again.
 	restSmall = 64 << 10
 	// What is taken of a longer one before the connection ends: a client that sends all of its body before it reads would else see a reset instead of the
-	// answer. Several times what may be sent, and as long as a sensible client takes for that.
-	restMax  = 16 << 20
-	restWait = 2 * time.Second
+	// answer. It is several times what may be sent; the pauses and the time in all are what a slow line, but nobody who only holds connections, needs.
+	restMax   = 16 << 20
+	restPause = 3 * time.Second
+	restTime  = 30 * time.Second
 )
 
 // restUnread tells whether a body was left on the wire by a request that is refused, and is so long, or may be, that the connection has to end after the answer.
@@ -175,8 +176,18 @@ func restUnread(r *http.Request, e *apiError) bool {
 // takeRest lets the client read the answer, which is written, before its connection ends.
 func takeRest(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(bare(w))
-	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(restWait)) != nil { // not a connection, as in some tests
+	if control.Flush() != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, restMax)
+	end := time.Now().Add(restTime)
+	for taken := int64(0); taken < restMax && time.Now().Before(end); {
+		if control.SetReadDeadline(time.Now().Add(restPause)) != nil { // not a connection, as in some tests
+			return
+		}
+		n, err := io.CopyN(io.Discard, r.Body, believedMax)
+		if err != nil {
+			return
+		}
+		taken += n
+	}
 }

@@ -84,6 +84,16 @@ func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 	if err != nil {
 		return err
 	}
+	var known, newest int64
+	for _, s := range p.ListSources() {
+		known = max(known, s.Version)
+	}
+	for v := range applied {
+		newest = max(newest, v)
+	}
+	if newest > known {
+		return newerSchema(newest, known)
+	}
 	for _, s := range p.ListSources() {
 		if _, done := applied[s.Version]; done {
 			continue

@@ -14,7 +14,7 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-func run(t *testing.T, address string, statements ...string) {
+func execOn(t *testing.T, address string, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	if err != nil {
@@ -74,12 +74,13 @@ func TestReadyOnASchemaOfAnotherVersion(t *testing.T) {
 	address := dbtest.New(t)
 	p := pool(t, address)
 	latest := db.LatestVersion()
-	run(t, address, fmt.Sprintf(`INSERT INTO paidonce_db_version (version_id, is_applied) VALUES (%d, true)`, latest+1))
+	execOn(t, address, fmt.Sprintf(`INSERT INTO paidonce_db_version (version_id, is_applied) VALUES (%d, true)`, latest+1))
 	says(t, "ready on a newer one", db.Ready(t.Context(), p))
 	newer := fmt.Sprintf("the schema is at version %d, and this binary knows versions up to %d", latest+1, latest)
 	says(t, "start on a newer one", db.CheckStart(t.Context(), p), newer, "install")
-	says(t, "migration of a newer one, which has nothing to do", db.Migrate(t.Context(), address, db.MigrateOptions{}))
-	run(t, address, fmt.Sprintf(`DELETE FROM paidonce_db_version WHERE version_id >= %d`, latest))
+	err := db.Migrate(t.Context(), address, db.MigrateOptions{})
+	says(t, "migration of a newer one", err, newer)
+	execOn(t, address, fmt.Sprintf(`DELETE FROM paidonce_db_version WHERE version_id >= %d`, latest))
 	for what, err := range map[string]error{"ready": db.Ready(t.Context(), p), "start": db.CheckStart(t.Context(), p)} {
 		says(t, what+" on an older one", err, fmt.Sprintf("version %d, this binary needs %d", latest-1, latest), "paidonce migrate")
 	}
@@ -96,9 +97,10 @@ func TestReadyOnWhatTakesNoWrites(t *testing.T) {
 	p := pool(t, reader.String())
 	says(t, "start", db.CheckStart(t.Context(), p)) // to read, as `ops list` does
 	says(t, "ready", db.Ready(t.Context(), p), "takes no writes", "default_transaction_read_only")
-	says(t, "migration", db.Migrate(t.Context(), reader.String(), db.MigrateOptions{}), "takes no writes")
+	err := db.Migrate(t.Context(), reader.String(), db.MigrateOptions{})
+	says(t, "migration", err, "takes no writes")
 	name := strings.TrimPrefix(parse(t, address).Path, "/")
-	run(t, address, "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
+	execOn(t, address, "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
 	says(t, "ready on a database of which new sessions do not write", db.Ready(t.Context(), pool(t, address)), "takes no writes")
 }
 
@@ -117,7 +119,7 @@ func asRole(t *testing.T, address string, grants ...string) string {
 	u := parse(t, address)
 	role := strings.TrimPrefix(u.Path, "/") + "_r" // of the whole server, so it is named for the database
 	role = role[max(0, len(role)-60):]
-	run(t, address, "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
+	execOn(t, address, "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(context.Background(), address)
 		if err != nil {
@@ -130,7 +132,7 @@ func asRole(t *testing.T, address string, grants ...string) string {
 		}
 	})
 	for _, g := range grants {
-		run(t, address, "GRANT "+g+" TO "+role)
+		execOn(t, address, "GRANT "+g+" TO "+role)
 	}
 	u.User = url.UserPassword(role, "few")
 	return u.String()
@@ -144,7 +146,7 @@ func TestReadyWithTooFewRights(t *testing.T) {
 	none := pool(t, asRole(t, dbtest.New(t)))
 	says(t, "none at all", db.CheckStart(t.Context(), none), "may not read paidonce_db_version", "GRANT SELECT")
 	address := dbtest.New(t)
-	run(t, address, "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
+	execOn(t, address, "REVOKE USAGE ON SCHEMA public FROM PUBLIC")
 	says(t, "no schema", db.CheckStart(t.Context(), pool(t, asRole(t, address))), "may use no schema", "GRANT USAGE")
 }
 
@@ -159,7 +161,7 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 			name = name[:min(len(name), 50)] + "_" + strings.ToLower(encoding)
 			admin := *address
 			admin.Path = "/postgres"
-			run(t, admin.String(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C'")
+			execOn(t, admin.String(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C'")
 			t.Cleanup(func() {
 				conn, err := pgx.Connect(context.Background(), admin.String())
 				if err != nil {

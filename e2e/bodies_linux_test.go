@@ -27,8 +27,8 @@ func (p *proc) memory(name string) int {
 	return kib >> 10
 }
 
-// hold opens a connection, sends a head and all of a body but its last byte, and returns when the server has ended the connection.
-func hold(addr, head string, body []byte) error {
+// holdBody opens a connection, sends a head and all of a body but its last byte, and returns when the server has ended the connection.
+func holdBody(addr, head string, body []byte) error {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 		var held sync.WaitGroup
 		for range connections {
 			held.Go(func() {
-				if err := hold(addr, head, body); err != nil {
+				if err := holdBody(addr, head, body); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			})

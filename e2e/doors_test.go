@@ -35,7 +35,7 @@ func TestARightIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	role, address := w.roleURL()
-	for _, right := range append([]string{"SELECT ON installation", "SELECT ON goose_db_version"}, chargeRights...) {
+	for _, right := range append([]string{"SELECT ON installation", "SELECT ON paidonce_db_version"}, chargeRights...) {
 		execSQL(t, w.dbURL, "GRANT "+right+" TO "+role)
 	}
 	p := w.serve("DATABASE_URL=" + address)
@@ -137,7 +137,7 @@ func TestTheSchemaMovesOnUnderARunningServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.serve()
-	execSQL(t, w.dbURL, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)")
+	execSQL(t, w.dbURL, "INSERT INTO paidonce_db_version (version_id, is_applied) VALUES (99999, true)")
 	if ready := get(p.url + "/readyz"); ready != 200 {
 		t.Errorf("readyz is %d", ready)
 	}
@@ -150,7 +150,7 @@ func TestTheSchemaMovesOnUnderARunningServer(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", command, r.code, r.stderr)
 		}
 	}
-	execSQL(t, w.dbURL, "DELETE FROM goose_db_version WHERE version_id > 1")
+	execSQL(t, w.dbURL, "DELETE FROM paidonce_db_version WHERE version_id > 1")
 	if ready := get(p.url + "/readyz"); ready != 503 { // somebody restored an old backup under it
 		t.Errorf("readyz is %d on an older schema", ready)
 	}

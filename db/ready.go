@@ -142,9 +142,9 @@ func isForbidden(err error) bool {
 
 // rights are what a charge needs, from the look at the API key to the stored answer and the event; a test charges with these and no others.
 const rights = `
-	('api_keys', 'SELECT'), ('charges', 'SELECT'), ('charges', 'INSERT'), ('charges', 'UPDATE'),
+	('api_keys', 'SELECT'), ('installation', 'SELECT'), ('charges', 'SELECT'), ('charges', 'INSERT'), ('charges', 'UPDATE'),
 	('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'), ('idempotency_keys', 'UPDATE'), ('idempotency_keys', 'DELETE'),
-	('operation_log', 'INSERT'), ('outbox', 'INSERT')`
+	('operation_log', 'INSERT'), ('outbox', 'INSERT'), ('outbox', 'SELECT'), ('recovered_keys', 'SELECT')`
 
 // checkRights tells whether the role may do to each table what a charge does to it.
 func checkRights(ctx context.Context, on DBTX) error {

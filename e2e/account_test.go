@@ -174,6 +174,11 @@ func TestAnotherAccountGetsNothingOfTheFirst(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.stdout, "1 charges at the provider, 1 here, 0 differences") || !strings.Contains(r.stdout, "2 charges of other accounts") {
 		t.Errorf("audit: %+v", r)
 	}
+	// Nor are the books of one account read for the other's.
+	if r := w.run(at(b), "provider", "recover", "--since", "1h"); r.code != 0 || !strings.Contains(r.stdout, "rebuilt 0 charges") {
+		t.Errorf("provider recover: %+v", r)
+	}
+	w.refused(nil, []string{"acct_b (test mode)", "acct_simulated (test mode)"}, "provider", "recover", "--since", "1h")
 	w.sim.mustHave(t, 2)
 	b.mustHave(t, 1)
 }

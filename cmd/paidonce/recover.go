@@ -28,6 +28,9 @@ Exit codes: 0 done, 1 could not run to the end, 2 wrong usage.`,
 		Example: "  paidonce provider recover\n  paidonce provider recover --since 48h\n  paidonce provider recover --since 2026-01-31T12:00:00Z --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+				if err := a.mustRecognise(ctx, "provider recover"); err != nil {
+					return err
+				}
 				counts, err := a.recoverSince(ctx, since)
 				if err != nil {
 					return fmt.Errorf("provider recover: %w", err)

@@ -254,6 +254,10 @@ func TestYoungSlicesAreReadAgain(t *testing.T) {
 	wantFound(t, p, l, 0)
 	b.count.Store(600*perSecond + 10)
 	wantFound(t, p, l, 1)
+	b.missing = 570 * perSecond // made half a minute ago, and told late; too far back for the walk
+	wantFound(t, p, b.lookup(570*perSecond), 0)
+	b.missing = -1
+	wantFound(t, p, b.lookup(570*perSecond), 1)
 	// What a clock that is set back had settled is not.
 	settled := b.lookup(590 * perSecond)
 	settled.Tags.Operation = "op_late"
@@ -297,6 +301,7 @@ func TestSearch(t *testing.T) {
 		"finds another":      {true, newBusy(20, 1).charge(7), false},
 		"finds what is gone": {true, strings.Replace(newBusy(20, 1).charge(far), `"ch_5000"`, `"ch_99999999"`, 1), false},
 		"is garbage":         {true, "7", false},
+		"finds what is not":  {true, strings.Replace(newBusy(20, 1).charge(far), `"ch_5000"`, `"ch_7"`, 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -325,4 +330,30 @@ func TestUnfilteredList(t *testing.T) {
 	if _, err := b.connect(t).FindCharge(t.Context(), b.lookup(b.missing)); !errors.As(err, &e) || e.Incomplete {
 		t.Errorf("%v", err)
 	}
+}
+
+// A list that isn't newest first is read to its end.
+func TestOldestFirst(t *testing.T) {
+	t.Parallel()
+	b := newBusy(1, 300)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after := int64(-1)
+		if last := strings.TrimPrefix(r.FormValue("starting_after"), "ch_"); last != "" {
+			after, _ = strconv.ParseInt(last, 10, 64)
+		}
+		var items []string
+		for n := after + 1; n < 300 && len(items) < pageSize; n++ {
+			items = append(items, strings.Replace(b.charge(n), fmt.Sprint(b.created(n)), fmt.Sprint(b.begin+60*n), 1))
+		}
+		_, _ = fmt.Fprintf(w, `{"object":"list","has_more":%t,"data":[%s]}`, after+pageSize < 299, strings.Join(items, ","))
+	}))
+	defer server.Close()
+	p, err := New(Config{APIKey: "sk_test_x", BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := b.lookup(298)
+	l.From = time.Unix(b.begin+60*298, 0)
+	l.To = l.From.Add(time.Minute)
+	wantFound(t, p, l, 1)
 }

@@ -249,12 +249,12 @@ func TestYoungSlicesAreReadAgain(t *testing.T) {
 	const perSecond = 50
 	b := newBusy(perSecond, 600*perSecond)
 	b.setClock(b.created(600 * perSecond))
+	b.missing = 570 * perSecond // made half a minute ago, and told late; too far back for the walk
 	p := b.connect(t)
 	l := b.lookup(600*perSecond + 5) // in the last second
 	wantFound(t, p, l, 0)
 	b.count.Store(600*perSecond + 10)
 	wantFound(t, p, l, 1)
-	b.missing = 570 * perSecond // made half a minute ago, and told late; too far back for the walk
 	wantFound(t, p, b.lookup(570*perSecond), 0)
 	b.missing = -1
 	wantFound(t, p, b.lookup(570*perSecond), 1)

@@ -182,6 +182,12 @@ func fromEngine(err error) *apiError {
 		e := faultParked.because(err)
 		e.charge = parked.ResourceID
 		return e
+	case errors.Is(err, idemkeys.ErrProviderAway):
+		f := faultProviderUnavailable
+		f.message = "The payment provider could not be reached, and nothing was done. Send the same request again with the same key."
+		return f.because(err)
+	case errors.Is(err, idemkeys.ErrHeld):
+		return faultUnavailable.because(err)
 	case errors.Is(err, idemkeys.ErrUnavailable):
 		return fromDatabase(err)
 	case errors.Is(err, idemkeys.ErrNotClaimable):

@@ -149,10 +149,10 @@ func (s *Store) bothAccounts(ctx context.Context, number int16) (theirs, ours Pr
 }
 
 // errUnknown: nothing may be sent before the account is known.
-var errUnknown = errors.New("it is not known yet whose account at the provider STRIPE_API_KEY is for")
+var errUnknown = fmt.Errorf("it is not known yet whose account at the provider STRIPE_API_KEY is for: %w", idemkeys.ErrProviderAway)
 
 // errReplaced: this process works for an account that the installation has left.
-var errReplaced = errors.New("operations are sent to another account at the provider now than the one that STRIPE_API_KEY is for; start this server anew with the new key")
+var errReplaced = fmt.Errorf("operations are sent to another account at the provider now than the one that STRIPE_API_KEY is for; start this server anew with the new key (%w)", idemkeys.ErrHeld)
 
 // Replaced tells whether the installation has left our account for another: an error says so. It asks the
 // database, whose own errors are not told: they say nothing of it.

@@ -92,7 +92,7 @@ func (b *Rebuilder) newest(ctx context.Context, what string, list func(see func(
 		b.log.WarnContext(ctx, "whether the database has forgotten "+what+"s cannot be told: the provider does not let us list them", "cause", err)
 		return "", nil
 	case err != nil && !errors.Is(err, errEnough):
-		return "", fmt.Errorf("the provider's list of %ss: %w", what, err)
+		return "", fmt.Errorf("the provider's list of %ss: %w (%w)", what, err, idemkeys.ErrProviderAway)
 	}
 	unknown, err := b.unknown(ctx, ours)
 	if err != nil || len(unknown) == 0 {

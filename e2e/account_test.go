@@ -2,8 +2,14 @@ package e2e
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -379,6 +385,22 @@ func (s *sim) askedForNothing(t *testing.T) {
 	}
 }
 
+// overTLS are the settings of a process that reaches the provider by TLS, as a live key asks for.
+func (s *sim) overTLS(t *testing.T) []string {
+	t.Helper()
+	to, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(to))
+	t.Cleanup(proxy.Close)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"STRIPE_API_BASE=" + proxy.URL, "SSL_CERT_FILE=" + file}
+}
+
 // The modes of one account are two accounts: what was tried in test mode is not charged in live mode.
 func TestLiveModeIsAnotherAccount(t *testing.T) {
 	t.Parallel()
@@ -386,7 +408,7 @@ func TestLiveModeIsAnotherAccount(t *testing.T) {
 	a := w.serve()
 	w.lostAt(a, "k")
 	a.kill()
-	live := []string{"STRIPE_API_KEY=sk_live_theOtherSecret"}
+	live := append(w.sim.overTLS(t), "STRIPE_API_KEY=sk_live_theOtherSecret")
 	for _, args := range [][]string{{"serve"}, {"reconcile"}, {"audit", "--since", "1h"}} {
 		w.refused(live, []string{"acct_simulated (test mode)", "acct_simulated (live mode)", "provider switch"}, args...)
 	}
@@ -487,7 +509,7 @@ func TestProviderDownAtStart(t *testing.T) {
 		t.Errorf("another request under a key that is taken: %d %s", got.Code, got.Body)
 	}
 	for _, key := range []string{"new", "k"} {
-		if got := c.Charge(key, twenty); got.Code != http.StatusServiceUnavailable || got.Error().Code != "unavailable" || got.Header.Get("Retry-After") == "" {
+		if got := c.Charge(key, twenty); got.Code != http.StatusServiceUnavailable || got.Error().Code != "provider_unavailable" || got.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", key, got.Code, got.Body)
 		}
 	}

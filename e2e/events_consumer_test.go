@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"paidonce/api/apitest"
 	"paidonce/internal/dbtest"
 )
 
@@ -86,8 +87,8 @@ func TestEventsAfterDumpAndRestore(t *testing.T) {
 	}
 	w.dbURL, w.env = restored, append(w.env, "DATABASE_URL="+restored)
 	c = w.client(w.serve("PAIDONCE_WORKERS=relay"))
-	for i := range 10 {
-		if a := c.Charge(fmt.Sprint("later-", i), twenty); a.Code != http.StatusCreated {
+	for i := range 10 { // the first waits until it is known that the dump has forgotten nothing
+		if a, _ := until(t, func() *apitest.Client { return c }, fmt.Sprint("later-", i), twenty); a.Code != http.StatusCreated {
 			t.Errorf("%d %s", a.Code, a.Body)
 		}
 	}

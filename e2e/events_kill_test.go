@@ -52,6 +52,18 @@ func (w *world) trade(c *apitest.Client, name string, n int, dice *rand.Rand) {
 	}
 }
 
+// failedRefunds is how many refunds have failed at the provider.
+func (s *sim) failedRefunds() (n int) {
+	var ledger struct{ Refunds []struct{ Status string } }
+	s.control(http.MethodGet, "ledger", nil, &ledger)
+	for _, r := range ledger.Refunds {
+		if r.Status == "failed" {
+			n++
+		}
+	}
+	return n
+}
+
 // forwarder hands what is delivered on to a consumer that is killed again and again, and so has another address each time. If it does not answer, neither does
 // the forwarder: as if the one connection had ended.
 type forwarder struct {
@@ -142,7 +154,9 @@ func TestKilledOnBothSides(t *testing.T) {
 	killing.Wait()
 	net := w.sim.net()
 	eventually(t, "refunds that failed are known", func() bool {
-		return querySQL[int64](t, w.dbURL, "SELECT sum(amount_captured - amount_refunded)::bigint FROM charges") == net
+		return querySQL[int64](t, w.dbURL, "SELECT sum(amount_captured - amount_refunded)::bigint FROM charges") == net &&
+			// The charge's own news may come first, and tell the sum alone.
+			querySQL[int](t, w.dbURL, "SELECT count(*) FROM refunds WHERE status = 'failed'") == w.sim.failedRefunds()
 	})
 	w.awaitDelivered()
 	stored := w.stored()

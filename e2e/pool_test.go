@@ -75,12 +75,12 @@ func TestDatabaseRefusesConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_DB_MAX_CONNS=8")
 	role := fmt.Sprint("few_", time.Now().UnixNano())
-	execSQL(t, w.dbURL, "CREATE ROLE "+role+" LOGIN CONNECTION LIMIT 3", "GRANT ALL ON ALL TABLES IN SCHEMA public TO "+role)
+	execSQL(t, w.dbURL, "CREATE ROLE "+role+" LOGIN CONNECTION LIMIT 3 PASSWORD 'few'", "GRANT ALL ON ALL TABLES IN SCHEMA public TO "+role)
 	u, err := url.Parse(w.dbURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User(role)
+	u.User = url.UserPassword(role, "few")
 	env := "DATABASE_URL=" + u.String()
 	clients := []*apitest.Client{w.client(w.serve(env)), w.client(w.serve(env))}
 	const many = 40

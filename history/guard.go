@@ -99,6 +99,7 @@ type Guard struct {
 	probed  bool // the books were looked at since this process started
 	marked  time.Time
 	reason  string // why claims are held
+	cause   error  // of the last look that came to nothing, as long as nothing shows a fork
 	told    string // what was logged last, so that it is logged once
 	failing int
 }
@@ -135,7 +136,7 @@ func (g *Guard) Held() error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return errors.Join(ErrHeld, errors.New(g.reason))
+	return errors.Join(ErrHeld, errors.New(g.reason), g.cause)
 }
 
 // Wait returns nil as soon as claims may go on, or, after a few seconds, why they may not.
@@ -166,7 +167,7 @@ func (g *Guard) Kick() {
 func (g *Guard) close(reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.reason = reason
+	g.reason, g.cause = reason, nil
 	if g.open.Swap(false) {
 		g.opened = make(chan struct{})
 	}
@@ -178,7 +179,7 @@ func (g *Guard) release() {
 	if !g.open.Swap(true) {
 		close(g.opened)
 	}
-	g.failing, g.told = 0, ""
+	g.failing, g.told, g.cause = 0, "", nil
 }
 
 // Work looks again and again until ctx ends, and recovers what was forgotten.
@@ -270,6 +271,9 @@ func (g *Guard) look(ctx context.Context) error {
 		return g.fork(ctx, h, reason, lossy)
 	}
 	if err := g.probe(ctx, h); err != nil {
+		g.mu.Lock()
+		g.cause = err
+		g.mu.Unlock()
 		return err
 	}
 	if err := g.remember(ctx, h); err != nil || !g.probed {

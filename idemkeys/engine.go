@@ -100,7 +100,7 @@ func (e *Engine) Held() error {
 		err = e.gate.Held()
 	}
 	if err != nil {
-		return errors.Join(ErrUnavailable, err)
+		return errors.Join(ErrUnavailable, ErrHeld, err)
 	}
 	return nil
 }

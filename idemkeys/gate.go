@@ -8,8 +8,15 @@ import (
 	"paidonce/db"
 )
 
+var (
+	// ErrHeld: nothing may be claimed or driven at this moment, for a reason that is none of the request's.
+	ErrHeld = errors.New("work is held back")
+	// ErrProviderAway is the [ErrHeld] of a provider that has not answered yet what has to be known of it.
+	ErrProviderAway = fmt.Errorf("the provider has not answered what has to be known of it: %w", ErrHeld)
+)
+
 // errHeld: what is in the database holds claims, and this process did not know it yet.
-var errHeld = fmt.Errorf("claims are held: the database's history is not vouched for: %w", ErrUnavailable)
+var errHeld = fmt.Errorf("the database's history is not vouched for: %w, %w", ErrHeld, ErrUnavailable)
 
 // passGate returns at once while the gate is open. Otherwise a key that is taken is returned, for what
 // is stored may be replayed; a claim of any other waits for the gate. Errors: the gate's, the database's.

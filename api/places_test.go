@@ -22,7 +22,7 @@ func TestSlowListsLeaveConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // nothing was left to write
+	defer conn.Close(context.Background())
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -124,7 +124,8 @@ func (r *rebuild) charge(ctx context.Context, tx db.DBTX, got provider.Charge, n
 
 // restore writes a charge with the key that made it and the event that told of it.
 func (r *rebuild) restore(ctx context.Context, tx db.DBTX, op idemkeys.Operation, n claimNote, c idemkeys.Commit, disputed bool) (bool, error) {
-	q, w := r.store.queries, c.Write.(settlement) //nolint:forcetypeassert // creation makes no other
+	q := r.store.queries
+	w := c.Write.(settlement) //nolint:forcetypeassert,errcheck // creation makes no other
 	if err := q.AccountRestore(ctx, tx, op.AccountID); err != nil {
 		return false, err
 	}

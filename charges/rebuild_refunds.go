@@ -53,7 +53,7 @@ func (r *rebuild) refund(ctx context.Context, tx db.DBTX, got provider.Refund, n
 		Charge:  row.ID, Currency: row.Currency, Livemode: row.Livemode, Created: n.Created.Unix(),
 	}
 	c := refunding{store: r.store, cfg: r.cfg}.settled(op, f, got)
-	refund := c.Write.(refundSettlement).refund //nolint:forcetypeassert // refunding makes no other
+	refund := c.Write.(refundSettlement).refund //nolint:forcetypeassert,errcheck // refunding makes no other
 	metadata, err := json.Marshal(refund.Metadata)
 	if err != nil {
 		return false, db.Final(err)

@@ -307,7 +307,7 @@ func TestListIndexesAreBuiltAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // nothing was left to write
+	defer conn.Close(context.Background())
 	for _, sql := range []string{
 		`CREATE INDEX charges_newest ON charges (account_id, created_at DESC, id DESC)`,
 		`DELETE FROM paidonce_db_version WHERE version_id IN (18, 19)`,
@@ -332,7 +332,7 @@ func TestListIndexesAreBuiltAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close(context.Background())                                            //nolint:errcheck // nothing was left to write
+	defer other.Close(context.Background())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // it waits for the transaction that writes
 		var building bool
 		if err := other.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock')`).Scan(&building); err != nil {

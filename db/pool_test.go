@@ -23,7 +23,7 @@ func TestGivenUpStatementsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // it only reads
+	defer tx.Rollback(context.Background())
 	if _, err := tx.Exec(t.Context(), `LOCK TABLE refunds`); err != nil {
 		t.Fatal(err)
 	}

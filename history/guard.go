@@ -126,7 +126,7 @@ func (g *Guard) Connected(ctx context.Context, c *pgx.Conn) error {
 		g.close("a new connection leads to a database whose history nobody has vouched for")
 		g.Kick()
 	}
-	return nil //nolint:nilerr // a standby, or a schema that is being changed: its statements fail by themselves
+	return nil // a standby, or a schema that is being changed: its statements fail by themselves
 }
 
 // Held reports whether claims are held at this moment, and why.

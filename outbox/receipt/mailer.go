@@ -57,7 +57,7 @@ func (m *Mailer) step(ctx context.Context) (again bool, err error) {
 			m.cfg.Log.WarnContext(ctx, "receipts were being sent when their process ended: whether they arrived is not known, and they are not sent again", "receipts", abandoned)
 		}
 	}
-	if m.cfg.Held != nil && m.cfg.Held(ctx) != nil { // what waits here may have been mailed already
+	if m.held(ctx) {
 		return false, nil
 	}
 	more, err := m.read(ctx)
@@ -67,6 +67,9 @@ func (m *Mailer) step(ctx context.Context) (again bool, err error) {
 	begun, err := m.dispatch(ctx)
 	return more || begun, err
 }
+
+// held reports whether nothing may be mailed at this moment: what waits here may have been mailed already.
+func (m *Mailer) held(ctx context.Context) bool { return m.cfg.Held != nil && m.cfg.Held(ctx) != nil }
 
 // wait waits until a mail has ended, or until there may be something new.
 func (m *Mailer) wait(ctx context.Context) {

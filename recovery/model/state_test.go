@@ -73,6 +73,8 @@ type state struct {
 	claims       uint8 // generations claimed so far
 	operations   [generations]operation
 	drivers      [drivers]driver
+	putBack      bool  // the database was put back to an earlier moment, which happens once
+	rebuilt      uint8 // a generation, and one, that was rebuilt and waits for who names its key; 0: none
 }
 
 type operation struct {
@@ -118,7 +120,9 @@ type without struct {
 	misses, span                            bool
 	sweepFinished                           bool
 	forgetOperation, forgetCondition        bool
+	rebuild, reachedAfter, overtaken        bool // of a database that was put back
 
+	restores bool // the database may be put back, which makes too many states for the others
 	two bool // two drivers at a time are enough, and three are too many states
 }
 
@@ -260,6 +264,15 @@ func (s *state) wrong() string {
 		case o.charge == pending && (s.status == absent || s.op != uint8(i)):
 			return fmt.Sprintf("operation %d is unfinished, and its key is gone", i)
 		}
+	}
+	alive := 0
+	for _, o := range s.operations {
+		if o.made > 0 && o.settled < retention {
+			alive++
+		}
+	}
+	if alive > 1 {
+		return "one key, and two charges within its time"
 	}
 	return ""
 }

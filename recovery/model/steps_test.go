@@ -47,6 +47,11 @@ func (s state) next(w without, out []step) []step {
 	if to, ok := s.tick(); ok {
 		add(0, "a tick", false, to)
 	}
+	if w.restores && !s.putBack {
+		for _, to := range s.restored(w) {
+			add(0, "the database is put back", true, to)
+		}
+	}
 	return out
 }
 
@@ -183,6 +188,10 @@ func (s state) begin(i int, w without, out *[]step) {
 	}
 	free := s.holder == nobody || s.old && !w.takeOver
 	switch {
+	case s.status == absent && s.rebuilt != 0:
+		to := s
+		to.status, to.op, to.rebuilt, to.finished = completed, s.rebuilt-1, 0, s.operations[s.rebuilt-1].settled
+		add(to, "names a key that was rebuilt", "")
 	case s.status == absent && int(s.claims) < generations:
 		to, wrong := s, ""
 		for op := range s.claims {
@@ -263,7 +272,10 @@ func (s state) commit(i int, w without, out *[]step) {
 		}
 		to.holder, to.old, to.finished = nobody, false, 0
 		to.forgetLease()
-		o.charge, o.settled = d.result, 0
+		o.charge = d.result
+		if !s.putBack { // else it may be settled a second time, and its first answer counts
+			o.settled = 0
+		}
 		if to.status = completed; d.result == never {
 			to.status = failed
 		}

@@ -50,16 +50,17 @@ type providerKeyJSON struct {
 }
 
 type providerShowJSON struct {
-	BaseURL  string                `json:"base_url"`
-	Accounts []providerAccountJSON `json:"accounts"`
-	Key      *providerKeyJSON      `json:"key"` // null: there is no STRIPE_API_KEY
+	BaseURL    string                `json:"base_url"`
+	Accounts   []providerAccountJSON `json:"accounts"`
+	Key        *providerKeyJSON      `json:"key"` // null: there is no STRIPE_API_KEY
+	Recoveries []recoveryJSON        `json:"recoveries"`
 }
 
 func newProviderShowCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "show",
-		Short:   "Show the accounts at the provider, what is unfinished at each, and which one STRIPE_API_KEY is for",
+		Short:   "Show the accounts at the provider, which one STRIPE_API_KEY is for, and what was rebuilt from its books",
 		Example: "  paidonce provider show\n  paidonce provider show --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
@@ -68,6 +69,9 @@ func newProviderShowCommand() *cobra.Command {
 					return err
 				}
 				shown := providerShowJSON{BaseURL: a.cfg.StripeAPIBase, Accounts: make([]providerAccountJSON, 0, len(all)), Key: a.whoseKey(ctx)}
+				if shown.Recoveries, err = a.recoveries(ctx); err != nil {
+					return err
+				}
 				for _, one := range all {
 					shown.Accounts = append(shown.Accounts, providerAccountToJSON(one))
 				}
@@ -110,8 +114,10 @@ func printProviderAccounts(out io.Writer, shown providerShowJSON, all []charges.
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nprovider: %s\nSTRIPE_API_KEY: %s\n", shown.BaseURL, shown.Key)
-	return err
+	if _, err := fmt.Fprintf(out, "\nprovider: %s\nSTRIPE_API_KEY: %s\n", shown.BaseURL, shown.Key); err != nil {
+		return err
+	}
+	return printRecoveries(out, shown.Recoveries)
 }
 
 // String says it to a person.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,4 +84,45 @@ func (a *app) recoverSince(ctx context.Context, since string) (counts history.Co
 	stop()
 	<-done
 	return counts, errors.Join(err, ctx.Err())
+}
+
+type recoveryJSON struct {
+	BeganAt   string  `json:"began_at"`
+	Reason    string  `json:"reason"`
+	Since     *string `json:"since"` // null: not known yet
+	Charges   int     `json:"charges"`
+	Refunds   int     `json:"refunds"`
+	Captures  int     `json:"captures"`
+	LastError string  `json:"last_error,omitempty"`
+	EndedAt   *string `json:"ended_at"` // null: claims are held
+}
+
+// recoveriesShown is how many are worth a look.
+const recoveriesShown = 5
+
+func (a *app) recoveries(ctx context.Context) ([]recoveryJSON, error) {
+	list, err := a.guard.Recoveries(ctx, recoveriesShown)
+	shown := make([]recoveryJSON, 0, len(list))
+	for _, r := range list {
+		shown = append(shown, recoveryJSON{
+			rfc3339(r.BeganAt), r.Reason, rfc3339Ptr(r.Since), r.Counts.Charges, r.Counts.Refunds, r.Counts.Captures, r.LastError, rfc3339Ptr(r.EndedAt),
+		})
+	}
+	return shown, err
+}
+
+func printRecoveries(out io.Writer, list []recoveryJSON) error {
+	for _, r := range list {
+		ended := "claims are held"
+		if r.EndedAt != nil {
+			ended = "ended " + *r.EndedAt
+		}
+		if r.LastError != "" {
+			ended += "; " + oneLine(r.LastError)
+		}
+		if _, err := fmt.Fprintf(out, "recovery: %s  %s; rebuilt %d charges, %d refunds, %d captures; %s\n", r.BeganAt, r.Reason, r.Charges, r.Refunds, r.Captures, ended); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,218 @@
+package history_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"paidonce/db"
+	"paidonce/history"
+	"paidonce/internal/dbtest"
+)
+
+// books are the provider's, as a test wants them. What a real provider's are is tried from outside.
+type books struct {
+	forgot   atomic.Pointer[string]
+	away     atomic.Bool
+	claimed  atomic.Pointer[[]string]
+	rebuilds atomic.Int32
+	since    atomic.Int64 // of the first rebuild
+}
+
+func (b *books) Forgot(context.Context) (string, error) {
+	if b.away.Load() {
+		return "", errors.New("the provider is away")
+	}
+	if what := b.forgot.Load(); what != nil {
+		return *what, nil
+	}
+	return "", nil
+}
+
+func (b *books) Since(context.Context) (time.Time, error) { return time.Unix(1700000000, 0), nil }
+
+func (b *books) Rebuild(ctx context.Context, since time.Time, told func(context.Context, history.Counts) error) error {
+	if b.away.Load() {
+		return errors.New("the provider is away")
+	}
+	b.since.CompareAndSwap(0, since.Unix())
+	b.rebuilds.Add(1)
+	b.forgot.Store(nil)
+	return told(ctx, history.Counts{Charges: 1})
+}
+
+func (b *books) Now() (time.Time, bool) { return time.Now(), true }
+
+func (b *books) Claimed() []string {
+	if ids := b.claimed.Load(); ids != nil {
+		return *ids
+	}
+	return nil
+}
+
+func (b *books) Forget() { b.claimed.Store(nil) }
+
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := db.Open(dbtest.New(t), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// guard starts a server's guard; it ends with the test, or by stop, which is what a SIGKILL comes to.
+func guard(t *testing.T, pool *pgxpool.Pool, b *books, off bool) (g *history.Guard, stop func()) {
+	t.Helper()
+	g = history.New()
+	g.Use(pool, history.Config{Books: b, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Off: off, CallLimit: 50 * time.Millisecond})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); g.Work(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return g, stop
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func isOpen(g *history.Guard) func() bool { return func() bool { return g.Held() == nil } }
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(context.Background(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// promoted makes the database look as if it had been promoted since somebody vouched for it.
+const promoted = `UPDATE installation SET history = regexp_replace(history, '[^/]+$', '00000000'), timeline = '00000000'`
+
+func TestPromotionThatLostNothing(t *testing.T) {
+	t.Parallel()
+	pool, b := open(t), &books{}
+	one, _ := guard(t, pool, b, false)
+	two, _ := guard(t, pool, b, false)
+	until(t, "both are open", func() bool { return one.Held() == nil && two.Held() == nil })
+	exec(t, pool, promoted)
+	until(t, "it is noticed", func() bool {
+		list, err := one.Recoveries(context.Background(), 1)
+		return err == nil && len(list) == 1
+	})
+	until(t, "both vouch, and go on", func() bool { return one.Held() == nil && two.Held() == nil })
+	if n := b.rebuilds.Load(); n != 0 {
+		t.Errorf("the books were read %d times, although all servers found what they had claimed", n)
+	}
+	if list, err := one.Recoveries(context.Background(), 9); err != nil || len(list) != 1 || list[0].EndedAt == nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// A server that is gone cannot say whether what it claimed is there: then the books tell.
+func TestPromotionWithAServerGone(t *testing.T) {
+	t.Parallel()
+	pool, b := open(t), &books{}
+	one, _ := guard(t, pool, b, false)
+	_, kill := guard(t, pool, b, false)
+	until(t, "two servers are known", func() bool {
+		var n int
+		return pool.QueryRow(context.Background(), `SELECT count(*) FROM servers`).Scan(&n) == nil && n == 2
+	})
+	kill()
+	exec(t, pool, promoted)
+	// Once is enough: whatever that server had sent has ended by then.
+	until(t, "the books are read", func() bool { return b.rebuilds.Load() == 1 })
+	until(t, "claims go on", isOpen(one))
+	if b.since.Load() != 1700000000 {
+		t.Errorf("they were read since %d", b.since.Load())
+	}
+}
+
+func TestWhatShowsAFork(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(t *testing.T, pool *pgxpool.Pool, b *books){
+		"another place": func(t *testing.T, pool *pgxpool.Pool, _ *books) {
+			exec(t, pool, `UPDATE installation SET history = '1/1/00000001', timeline = '00000001'`)
+		},
+		"the mark went back": func(t *testing.T, pool *pgxpool.Pool, _ *books) { exec(t, pool, `UPDATE history_mark SET mark = 0`) },
+		"a claim is missing": func(_ *testing.T, _ *pgxpool.Pool, b *books) { b.claimed.Store(&[]string{"op_gone"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, b := open(t), &books{}
+			g, _ := guard(t, pool, b, false)
+			until(t, "it is open", isOpen(g))
+			happens(t, pool, b)
+			until(t, "the books are read, twice", func() bool { return b.rebuilds.Load() == 2 })
+			until(t, "claims go on", isOpen(g))
+			if list, err := g.Recoveries(context.Background(), 9); err != nil || len(list) != 1 || list[0].EndedAt == nil || list[0].Counts.Charges != 2 {
+				t.Errorf("%+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// At its start a server looks at what the books begin with; while they cannot be read, nothing is claimed.
+func TestBooksAreLookedAtFirst(t *testing.T) {
+	t.Parallel()
+	pool, b := open(t), &books{}
+	what := "a charge"
+	b.forgot.Store(&what)
+	b.away.Store(true)
+	g, _ := guard(t, pool, b, false)
+	if err := g.Wait(context.Background()); !errors.Is(err, history.ErrHeld) || !strings.Contains(err.Error(), "the provider is away") {
+		t.Errorf("%v", err)
+	}
+	b.away.Store(false)
+	until(t, "claims go on", isOpen(g))
+	if n := b.rebuilds.Load(); n != 2 {
+		t.Errorf("the books were read %d times", n)
+	}
+	if err := g.Wait(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOffHoldsNothing(t *testing.T) {
+	t.Parallel()
+	pool, b := open(t), &books{}
+	exec(t, pool, `UPDATE installation SET history = '1/1/00000001', timeline = '00000001'`)
+	g, _ := guard(t, pool, b, true)
+	until(t, "claims go on", isOpen(g))
+	if b.rebuilds.Load() != 0 {
+		t.Error("the books were read")
+	}
+	if err := g.Check(context.Background()); err != nil {
+		t.Errorf("for commands: %v", err)
+	}
+}
+
+// Commands that end by themselves look and do nothing.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	g := history.New()
+	g.Use(pool, history.Config{Books: &books{}})
+	if err := g.Check(context.Background()); err != nil {
+		t.Errorf("of a database that nobody has looked at: %v", err)
+	}
+	exec(t, pool, `UPDATE installation SET history = '1/1/00000001', timeline = '00000001'`)
+	if err := g.Check(context.Background()); !errors.Is(err, history.ErrHeld) {
+		t.Errorf("of another history: %v", err)
+	}
+}

@@ -572,10 +572,15 @@ func (q *Queries) ReceiptsHold(ctx context.Context, db DBTX) (int64, error) {
 
 const recoveredSweep = `-- name: RecoveredSweep :execrows
 DELETE FROM recovered_keys r WHERE (r.account_id, r.key_hash) IN (
-    SELECT d.account_id, d.key_hash FROM recovered_keys d WHERE d.expires_at <= (SELECT clock_timestamp()) ORDER BY d.expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
-)
+        SELECT d.account_id, d.key_hash FROM recovered_keys d WHERE d.expires_at <= (SELECT clock_timestamp())
+        ORDER BY d.expires_at
+        LIMIT $1::integer
+        FOR UPDATE SKIP LOCKED
+    )
+    AND r.expires_at <= clock_timestamp()
 `
 
+// There is something to sweep only in the days after a recovery, so it may read the table.
 func (q *Queries) RecoveredSweep(ctx context.Context, db DBTX, most int32) (int64, error) {
 	result, err := db.Exec(ctx, recoveredSweep, most)
 	if err != nil {

@@ -57,7 +57,10 @@ func hot(q *db.Queries) map[string]struct {
 	many := func(_ any, err error) error { return err }
 	const key, operation, unfinished, expiry = "idempotency_keys_(pkey|operation)", "idempotency_keys_operation", "idempotency_keys_unfinished", "idempotency_keys_expiry"
 	return map[string]statement{
-		"ChargeClaim": {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeClaim(ctx, t, db.ChargeClaimParams{})) }, nil},
+		"ChargeClaim": {func(ctx context.Context, t db.DBTX) error { return many(q.ChargeClaim(ctx, t, db.ChargeClaimParams{})) }, []string{"recovered_keys_pkey"}},
+		"KeyRecovered": {func(ctx context.Context, t db.DBTX) error {
+			return many(q.KeyRecovered(ctx, t, db.KeyRecoveredParams{}))
+		}, []string{"recovered_keys_pkey"}},
 		"ChargeSettle": {func(ctx context.Context, t db.DBTX) error {
 			return many(q.ChargeSettle(ctx, t, db.ChargeSettleParams{}))
 		}, []string{key, "charges_pkey"}},
@@ -143,7 +146,7 @@ var asked = map[string]string{
 // fullRead finds what must not be in a plan: a walk over a whole table that grows, or over a whole partial index.
 func fullRead(plan []string) string {
 	index := regexp.MustCompile(`Scan using (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|provider_events_processed|operation_log_at|charges_awaiting|charges_provider_id)|Bitmap Index Scan on (idempotency_keys_unfinished|idempotency_keys_expiry|provider_events_due|provider_events_processed|operation_log_at|charges_awaiting|charges_provider_id)`)
-	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|deliveries|operation_log|receipts)\b`)
+	table := regexp.MustCompile(`Seq Scan on (idempotency_keys|charges|provider_events|outbox|deliveries|operation_log|receipts|recovered_keys)\b`)
 	for i, line := range plan {
 		switch {
 		case table.MatchString(line):
@@ -220,6 +223,10 @@ func TestHotStatementsKeepToTheirIndexes(t *testing.T) {
 		SELECT 'e' || n, 'charge.succeeded', 'c', false, '{}', now(), 'done', NULL FROM generate_series(1, 50000) n`)
 	exec(`INSERT INTO operation_log (operation_id, event, attempt, actor) SELECT operation_id, 'resumed', 2, 'request' FROM idempotency_keys LIMIT 100000`)
 	exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, position) SELECT 'e' || id, 'a', 'charge.succeeded', operation_id, id, '{}', row_number() OVER () FROM charges`)
+	exec(`INSERT INTO recovered_keys (account_id, key_hash, operation_id, kind, hash_version, request_hash, request_id, resource_id, response_code, response_headers, response_body,
+			created_at, expires_at)
+		SELECT 'a', sha256(convert_to('a ' || n, 'UTF8')), 'r' || n, 'charge.create', 1, decode(repeat('00', 32), 'hex'), 'q', 'c' || n, 201, '{}', '{}', now(), now() + interval '1 day'
+		FROM generate_series(1, 100000) n`)
 	exec(`INSERT INTO receipts_cursor (position) VALUES (100000)`)
 	exec(`INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, attempts, last_attempt_at, finished_at)
 		SELECT id, 'a', 'e' || id, now(), 'sent', 1, now(), now() FROM charges LIMIT 100000`)

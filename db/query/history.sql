@@ -127,9 +127,14 @@ FROM found f WHERE f.expires_at > clock_timestamp()
 ON CONFLICT (account_id, key) DO NOTHING;
 
 -- name: RecoveredSweep :execrows
+-- There is something to sweep only in the days after a recovery, so it may read the table.
 DELETE FROM recovered_keys r WHERE (r.account_id, r.key_hash) IN (
-    SELECT d.account_id, d.key_hash FROM recovered_keys d WHERE d.expires_at <= (SELECT clock_timestamp()) ORDER BY d.expires_at LIMIT @most::integer FOR UPDATE SKIP LOCKED
-);
+        SELECT d.account_id, d.key_hash FROM recovered_keys d WHERE d.expires_at <= (SELECT clock_timestamp())
+        ORDER BY d.expires_at
+        LIMIT @most::integer
+        FOR UPDATE SKIP LOCKED
+    )
+    AND r.expires_at <= clock_timestamp();
 
 -- name: KeysReached :execrows
 -- What was unfinished at the moment to which the database was put back may have been driven, and sent, since: it is taken for sent from its claim on until now, and looked

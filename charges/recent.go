@@ -13,7 +13,8 @@ const (
 	recentFor = 10 * time.Minute
 )
 
-// recentClaims remembers what this process has claimed last. Safe for concurrent use.
+// recentClaims remembers what this process has claimed last, of that of which a row stays for ever.
+// Safe for concurrent use.
 type recentClaims struct {
 	mu   sync.Mutex
 	ids  [recentMax]string

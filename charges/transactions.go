@@ -53,7 +53,7 @@ func (s *Store) claimOn(ctx context.Context, r idemkeys.Request, op idemkeys.Ope
 	if errors.Is(err, errTaken) || errors.Is(err, db.ErrCommitUnknown) { // in both cases what is stored tells
 		return op, false, nil
 	}
-	if won && err == nil {
+	if won && err == nil && op.Kind == KindRefund { // of a capture that was proven never made, nothing stays
 		s.recent.add(op.ID)
 	}
 	op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = op.CreatedAt, op.CreatedAt, op.CreatedAt

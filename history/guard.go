@@ -61,6 +61,8 @@ const (
 	// lookEvery is how often the history is looked at: one small question. A fork of the timeline is
 	// noticed by every claim in between, and a new connection is looked at before it is used.
 	lookEvery = time.Second
+	// lookLeast is between two looks, however many callers want one: each is a question to the database.
+	lookLeast = 20 * time.Millisecond
 	// markEvery is how often a server counts the mark up and says that it is there.
 	markEvery = 10 * time.Second
 	// aliveWithin: servers that were seen this long before the last one have to vouch after a promotion.
@@ -147,6 +149,7 @@ func (g *Guard) Wait(ctx context.Context) error {
 	g.mu.Lock()
 	opened := g.opened
 	g.mu.Unlock()
+	g.Kick() // what was in the way may have passed
 	select {
 	case <-opened:
 		return nil
@@ -190,11 +193,25 @@ func (g *Guard) Work(ctx context.Context) {
 		if err := g.look(ctx); err != nil && ctx.Err() == nil {
 			pause = g.failed(ctx, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-g.kick:
-		case <-time.After(pause):
-		}
+		g.rest(ctx, pause)
+	}
+}
+
+// rest waits for the next look. Whoever waits for one makes it come early, but not at once: the provider
+// may be asked in it.
+func (g *Guard) rest(ctx context.Context, pause time.Duration) {
+	least := lookLeast
+	if pause != lookEvery {
+		least = failPauseFirst
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(least):
+	}
+	select {
+	case <-ctx.Done():
+	case <-g.kick:
+	case <-time.After(pause):
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 
 const (
 	// A provider that cannot be asked is asked again after a second, then less and less often: a server that
-	// cannot claim should notice within half a minute that it could.
+	// cannot claim should notice within seconds that it could.
 	askAgainFirst = time.Second
-	askAgainMax   = 30 * time.Second
+	askAgainMax   = 5 * time.Second
 	// accountWatch is how often a server looks whether the installation has moved to another account. The
 	// claims themselves are fenced; this is for its log, and for the operations that wait.
 	accountWatch = 5 * time.Second

@@ -21,7 +21,7 @@ const hush = "hushhush"
 // testProxy is a proxy for HTTP. status 0: it does what it is asked for.
 type testProxy struct {
 	status  int
-	hangUp  bool         // after it has said that the tunnel stands
+	hangUp  atomic.Bool  // after it has said that the tunnel stands
 	asked   atomic.Int64 // for tunnels and pages
 	unknown atomic.Int64 // by somebody without the password
 }
@@ -62,7 +62,7 @@ func (p *testProxy) tunnel(w http.ResponseWriter, host string) {
 		panic(err)
 	}
 	_, _ = io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n")
-	if p.hangUp {
+	if p.hangUp.Load() {
 		_, _ = here.Close(), there.Close()
 		return
 	}
@@ -196,7 +196,8 @@ func TestTunnelThroughAProxy(t *testing.T) {
 				t.Errorf("%s, the proxy answers %d: got %s", scheme, proxy.status, got)
 			}
 		}
-		proxy.status, proxy.hangUp = 0, true
+		proxy.status = 0
+		proxy.hangUp.Store(true)
 		if got := outcome(t, through(t, scheme, address, target)); got != string(provider.NotExecuted) {
 			t.Errorf("%s, no tunnel after all: got %s", scheme, got)
 		}

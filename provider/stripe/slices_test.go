@@ -21,7 +21,7 @@ import (
 type busy struct {
 	begin, perSecond int64
 	count            atomic.Int64
-	missing          int64        // the number that was never made; -1: none
+	missing          atomic.Int64 // the number that was never made; -1: none
 	ahead            atomic.Int64 // of this machine's clock, in seconds
 	searches         bool
 	found            string // what its search finds, if not what there is
@@ -33,7 +33,8 @@ type busy struct {
 }
 
 func newBusy(perSecond, count int64) *busy {
-	b := &busy{begin: 1_800_000_000, perSecond: perSecond, missing: -1}
+	b := &busy{begin: 1_800_000_000, perSecond: perSecond}
+	b.missing.Store(-1)
 	b.count.Store(count)
 	b.setClock(b.begin + count/perSecond + 1200)
 	return b
@@ -56,7 +57,7 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case single:
 		b.read.Add(1)
 		n, err := strconv.ParseInt(id, 10, 64)
-		if err != nil || n >= b.count.Load() || n == b.missing {
+		if err != nil || n >= b.count.Load() || n == b.missing.Load() {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"error":{"type":"invalid_request_error","code":"resource_missing","message":"No such charge"}}`))
 			return
@@ -71,7 +72,7 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, op, _ := strings.Cut(r.FormValue("query"), ":'op_")
 		n, _ := strconv.ParseInt(strings.TrimSuffix(op, "'"), 10, 64)
 		found := b.found
-		if found == "" && n < b.count.Load() && n != b.missing {
+		if found == "" && n < b.count.Load() && n != b.missing.Load() {
 			found = b.charge(n)
 		}
 		_, _ = w.Write([]byte(`{"object":"search_result","has_more":false,"data":[` + found + `]}`))
@@ -107,7 +108,7 @@ func (b *busy) list(w http.ResponseWriter, r *http.Request) {
 	var items []string
 	n := newest
 	for ; n >= oldest && len(items) < pageSize; n-- {
-		if n != b.missing {
+		if n != b.missing.Load() {
 			items = append(items, b.charge(n))
 		}
 	}
@@ -152,18 +153,19 @@ func TestBusyAccount(t *testing.T) {
 	}
 	const perSecond = 150 // what follows is so many pages for each second of the window
 	b = newBusy(perSecond, 1800*perSecond)
-	p, b.missing = b.connect(t), 900*perSecond
-	wantFound(t, p, b.lookup(b.missing), 0)
+	p = b.connect(t)
+	b.missing.Store(900 * perSecond)
+	wantFound(t, p, b.lookup(b.missing.Load()), 0)
 	// Five minutes before, a minute and a half, five minutes after, in whole blocks; and what is read to see how much there is.
 	window := int64(20 * 60 * (perSecond/pageSize + 1))
 	if n := b.lists.Load(); n > window*11/10 {
 		t.Errorf("%d pages were read for a window of at most %d", n, window)
 	}
 	b.lists.Store(0)
-	wantFound(t, p, b.lookup(b.missing), 0)
+	wantFound(t, p, b.lookup(b.missing.Load()), 0)
 	var group sync.WaitGroup
 	for n := range int64(40) {
-		group.Go(func() { wantFound(t, p, b.lookup(b.missing+perSecond*n+1), 1) })
+		group.Go(func() { wantFound(t, p, b.lookup(b.missing.Load()+perSecond*n+1), 1) })
 	}
 	group.Wait()
 	if n := b.lists.Load(); n > 150 {
@@ -197,14 +199,14 @@ func TestLookUpsGoOnWhereTheyStopped(t *testing.T) {
 		p := b.connect(t)
 		l := b.lookup(20_001) // on the last page of its second
 		if !made {
-			b.missing = 20_001
+			b.missing.Store(20_001)
 		}
 		attempts := 0
 		for ; ; attempts++ {
 			l.Within = 100 * time.Millisecond
 			hits, err := p.FindCharge(t.Context(), l)
-			var cut *provider.Error
-			if errors.As(err, &cut) && cut.Incomplete && attempts < 500 {
+			var cut *provider.Error // incomplete; or, on a busy machine, not one page was read in time
+			if errors.As(err, &cut) && cut.Kind == provider.Unknown && attempts < 500 {
 				continue
 			}
 			if err != nil || (len(hits) == 1) != made {
@@ -222,9 +224,9 @@ func TestLookUpsGoOnWhereTheyStopped(t *testing.T) {
 func TestIncompleteTakesAnAnswer(t *testing.T) {
 	t.Parallel()
 	b := newBusy(100, 60_000)
-	b.missing = 30_000
+	b.missing.Store(30_000)
 	b.delay = 20 * time.Millisecond
-	l := b.lookup(b.missing)
+	l := b.lookup(b.missing.Load())
 	l.Within = time.Nanosecond
 	var e *provider.Error
 	if _, err := b.connect(t).FindCharge(t.Context(), l); !errors.As(err, &e) || !e.Incomplete {
@@ -249,14 +251,14 @@ func TestYoungSlicesAreReadAgain(t *testing.T) {
 	const perSecond = 50
 	b := newBusy(perSecond, 600*perSecond)
 	b.setClock(b.created(600 * perSecond))
-	b.missing = 570 * perSecond // made half a minute ago, and told late; too far back for the walk
+	b.missing.Store(570 * perSecond) // made half a minute ago, and told late; too far back for the walk
 	p := b.connect(t)
 	l := b.lookup(600*perSecond + 5) // in the last second
 	wantFound(t, p, l, 0)
 	b.count.Store(600*perSecond + 10)
 	wantFound(t, p, l, 1)
 	wantFound(t, p, b.lookup(570*perSecond), 0)
-	b.missing = -1
+	b.missing.Store(-1)
 	wantFound(t, p, b.lookup(570*perSecond), 1)
 	// What a clock that is set back had settled is not.
 	settled := b.lookup(590 * perSecond)
@@ -280,11 +282,11 @@ func TestYoungSlicesAreReadAgain(t *testing.T) {
 func TestSlicesSlowDown(t *testing.T) {
 	t.Parallel()
 	b := newBusy(100, 120_000)
+	b.missing.Store(30_000)
 	p := b.connect(t)
 	wantFound(t, p, b.lookup(60_000), 1)
-	b.missing = 30_000
 	b.refuse.Store(readersMax)
-	wantFound(t, p, b.lookup(b.missing), 0)
+	wantFound(t, p, b.lookup(b.missing.Load()), 0)
 }
 
 // The search helps, once what it found was read; that it found nothing, or has no such thing, says nothing.
@@ -325,9 +327,10 @@ func TestSearch(t *testing.T) {
 func TestUnfilteredList(t *testing.T) {
 	t.Parallel()
 	b := newBusy(1000, 600_000)
-	b.unfiltered, b.missing = true, 300_000
+	b.unfiltered = true
+	b.missing.Store(300_000)
 	var e *provider.Error
-	if _, err := b.connect(t).FindCharge(t.Context(), b.lookup(b.missing)); !errors.As(err, &e) || e.Incomplete {
+	if _, err := b.connect(t).FindCharge(t.Context(), b.lookup(b.missing.Load())); !errors.As(err, &e) || e.Incomplete {
 		t.Errorf("%v", err)
 	}
 }

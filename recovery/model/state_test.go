@@ -123,7 +123,7 @@ type without struct {
 	rebuild, reachedAfter, overtaken        bool // of a database that was put back
 
 	restores bool // the database may be put back, which makes too many states for the others
-	two bool // two drivers at a time are enough, and three are too many states
+	two      bool // two drivers at a time are enough, and three are too many states
 }
 
 func (s *state) facts(w without) facts {

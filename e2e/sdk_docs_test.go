@@ -59,6 +59,9 @@ var fence = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$")
 // blockEnd separates what the blocks print; nothing else prints it.
 const blockEnd = "-- end of block --"
 
+// onPath is how a guide finds the program that make dev built.
+const onPath = `export PATH="$PWD/bin:$PATH"`
+
 // Every command of the guides is run, block after block in one shell for each guide, and what a page shows below a block is what it prints. All of them meet the
 // same installation, and each comes twice: what a page says holds on one that has been used.
 func TestGuides(t *testing.T) {
@@ -69,7 +72,7 @@ func TestGuides(t *testing.T) {
 		}
 	}
 	pages, err := filepath.Glob("../docs/guides/*.md")
-	if err != nil || len(pages) < 7 {
+	if err != nil || len(pages) < 10 {
 		t.Fatalf("%v %v", pages, err)
 	}
 	w := newWorld(t, "STRIPE_WEBHOOK_SECRET=whsec_guide", "PAIDONCE_WORKERS=inbox")
@@ -83,6 +86,10 @@ func TestGuides(t *testing.T) {
 			blocks := fence.FindAllStringSubmatch(string(text), -1)
 			if len(blocks) == 0 {
 				t.Fatalf("%s has no commands", page)
+			}
+			// Each is opened by itself: it says what runs, and how its commands are found.
+			if first := blocks[0][2]; !strings.Contains(string(text), "`make dev`") || !strings.HasPrefix(first, onPath) {
+				t.Errorf("%s does not begin with make dev and %s", page, onPath)
 			}
 			t.Run(round+"/"+filepath.Base(page), func(t *testing.T) { follow(t, w, p, blocks) })
 		}
@@ -102,8 +109,15 @@ func follow(t *testing.T, w *world, p *proc, blocks [][]string) {
 		wants = append(wants, "")
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	// Like a fresh clone after make dev: the program is in bin, and on no path until the guide puts it there.
 	cmd.Dir = t.TempDir()
-	cmd.Env = append([]string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey}, w.env...)
+	if err := os.Mkdir(filepath.Join(cmd.Dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary, filepath.Join(cmd.Dir, "bin", "paidonce")); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey}, w.env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"go.yaml.in/yaml/v4"
 
+	"paidonce"
 	"paidonce/charges"
 	"paidonce/outbox"
 )
@@ -138,6 +140,33 @@ func TestEveryCodeIsDescribed(t *testing.T) {
 		if !strings.Contains(string(doc), row) {
 			t.Errorf("docs/errors.md lacks %s", code)
 		}
+	}
+}
+
+// The reference page lists the codes as docs/errors.md does, without their types.
+func TestReferenceListsEveryCode(t *testing.T) {
+	doc, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for line := range strings.SplitSeq(string(doc), "\n") {
+		if cells := strings.Split(line, "|"); len(cells) == 7 && strings.Contains(cells[1], "`") {
+			want = append(want, "|"+cells[1]+"|"+cells[2]+"| `"+strings.TrimSpace(cells[4])+"` |"+cells[5]+"|")
+		}
+	}
+	var spec struct{ Info struct{ Description string } }
+	if err := yaml.Unmarshal(paidonce.OpenAPI, &spec); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.SplitSeq(spec.Info.Description, "\n") {
+		if strings.HasPrefix(line, "| `") {
+			got = append(got, line)
+		}
+	}
+	if len(want) < 40 || !slices.Equal(got, want) {
+		t.Errorf("the section Errors of openapi.yaml and docs/errors.md differ:\n%s\n\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -5,9 +5,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"paidonce"
 )
 
 func TestParts(t *testing.T) {
@@ -28,6 +33,38 @@ func TestParts(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/docs", nil))
 	if w.Code != teapot {
 		t.Errorf("POST: %d %v", w.Code, w.Header())
+	}
+}
+
+// The page of this folder, which a code host shows, lists the operations of openapi.yaml, in its order.
+func TestOperationsAreListed(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct{ Paths yaml.Node }
+	if err := yaml.Unmarshal(paidonce.OpenAPI, &spec); err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for i := 0; i < len(spec.Paths.Content); i += 2 { // path and item alternate, and so do method and operation
+		methods := spec.Paths.Content[i+1].Content
+		for j := 0; j < len(methods); j += 2 {
+			var op struct{ Summary string }
+			if err := methods[j+1].Decode(&op); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, "| `"+strings.ToUpper(methods[j].Value)+" "+spec.Paths.Content[i].Value+"` | "+op.Summary+" |")
+		}
+	}
+	for line := range strings.SplitSeq(string(page), "\n") {
+		if strings.HasPrefix(line, "| `") {
+			got = append(got, line)
+		}
+	}
+	if len(want) < 15 || !slices.Equal(got, want) {
+		t.Errorf("README.md lists\n%s\nopenapi.yaml has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -66,7 +103,11 @@ func TestInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
-	for _, want := range []string{"Create a charge", "Create a refund", "Tell what became of a key", "Idempotency-Key", "/v1/charges/{id}/capture", "tok_visa"} {
+	for _, want := range []string{
+		"Create a charge", "Create a refund", "Tell what became of a key", "Idempotency-Key", "/v1/charges/{id}/capture", "tok_visa",
+		"PAIDONCE_API_KEY", "charge_already_captured", // how the key is sent, the list of codes
+		"<span>" + s.URL + "</span>/v1/charges", // where the page was opened, not where dev listens
+	} {
 		if !strings.Contains(string(dom), want) {
 			t.Errorf("the page does not show %q", want)
 		}

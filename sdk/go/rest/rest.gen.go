@@ -653,7 +653,7 @@ type DeletedWebhookEndpoint struct {
 // DeletedWebhookEndpointObject defines model for DeletedWebhookEndpoint.Object.
 type DeletedWebhookEndpointObject string
 
-// Error Every answer that is not a success. `docs/errors.md` lists all codes.
+// Error Every answer that is not a success. The section Errors lists all codes.
 type Error struct {
 	// Error What is wrong, in Stripe's shape.
 	Error struct {
@@ -664,7 +664,7 @@ type Error struct {
 		// Charge The charge that the request stands for.
 		Charge *string `json:"charge,omitempty"`
 
-		// Code For programs; `docs/errors.md` lists them.
+		// Code For programs; the section Errors lists them.
 		Code *string `json:"code,omitempty"`
 
 		// DeclineCode Why the card's issuer declined, when it says.
@@ -1052,7 +1052,7 @@ type OptionalKeyHeader = string
 // PreferHeader defines model for PreferHeader.
 type PreferHeader = string
 
-// BadRequest Every answer that is not a success. `docs/errors.md` lists all codes.
+// BadRequest Every answer that is not a success. The section Errors lists all codes.
 type BadRequest = Error
 
 // ChargeCaptured A charge, with Stripe's names and types.
@@ -1061,64 +1061,64 @@ type ChargeCaptured = Charge
 // ChargeCreated A charge, with Stripe's names and types.
 type ChargeCreated = Charge
 
-// Declined Every answer that is not a success. `docs/errors.md` lists all codes.
+// Declined Every answer that is not a success. The section Errors lists all codes.
 type Declined = Error
 
-// EndpointRefused Every answer that is not a success. `docs/errors.md` lists all codes.
+// EndpointRefused Every answer that is not a success. The section Errors lists all codes.
 type EndpointRefused = Error
 
-// InternalError Every answer that is not a success. `docs/errors.md` lists all codes.
+// InternalError Every answer that is not a success. The section Errors lists all codes.
 type InternalError = Error
 
-// KeyInUse Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyInUse Every answer that is not a success. The section Errors lists all codes.
 type KeyInUse = Error
 
-// KeyReused Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyReused Every answer that is not a success. The section Errors lists all codes.
 type KeyReused = Error
 
-// KeyedBadRequest Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyedBadRequest Every answer that is not a success. The section Errors lists all codes.
 type KeyedBadRequest = Error
 
-// KeyedInternalError Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyedInternalError Every answer that is not a success. The section Errors lists all codes.
 type KeyedInternalError = Error
 
-// KeyedNotFound Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyedNotFound Every answer that is not a success. The section Errors lists all codes.
 type KeyedNotFound = Error
 
-// KeyedTimeout Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyedTimeout Every answer that is not a success. The section Errors lists all codes.
 type KeyedTimeout = Error
 
-// KeyedUnauthorized Every answer that is not a success. `docs/errors.md` lists all codes.
+// KeyedUnauthorized Every answer that is not a success. The section Errors lists all codes.
 type KeyedUnauthorized = Error
 
-// MethodNotAllowed Every answer that is not a success. `docs/errors.md` lists all codes.
+// MethodNotAllowed Every answer that is not a success. The section Errors lists all codes.
 type MethodNotAllowed = Error
 
-// NotFound Every answer that is not a success. `docs/errors.md` lists all codes.
+// NotFound Every answer that is not a success. The section Errors lists all codes.
 type NotFound = Error
 
-// NotNow Every answer that is not a success. `docs/errors.md` lists all codes.
+// NotNow Every answer that is not a success. The section Errors lists all codes.
 type NotNow = Error
 
-// OutcomeUnknown Every answer that is not a success. `docs/errors.md` lists all codes.
+// OutcomeUnknown Every answer that is not a success. The section Errors lists all codes.
 type OutcomeUnknown = Error
 
-// RateLimited Every answer that is not a success. `docs/errors.md` lists all codes.
+// RateLimited Every answer that is not a success. The section Errors lists all codes.
 type RateLimited = Error
 
 // RefundCreated A refund, with Stripe's names and types.
 type RefundCreated = Refund
 
-// TooLarge Every answer that is not a success. `docs/errors.md` lists all codes.
+// TooLarge Every answer that is not a success. The section Errors lists all codes.
 type TooLarge = Error
 
-// Unauthorized Every answer that is not a success. `docs/errors.md` lists all codes.
+// Unauthorized Every answer that is not a success. The section Errors lists all codes.
 type Unauthorized = Error
 
-// Unavailable Every answer that is not a success. `docs/errors.md` lists all codes.
+// Unavailable Every answer that is not a success. The section Errors lists all codes.
 type Unavailable = Error
 
-// UnsupportedMediaType Every answer that is not a success. `docs/errors.md` lists all codes.
+// UnsupportedMediaType Every answer that is not a success. The section Errors lists all codes.
 type UnsupportedMediaType = Error
 
 // ListChargesParams defines parameters for ListCharges.
@@ -1463,7 +1463,7 @@ type ClientInterface interface {
 	// released. No body, with or without a `Content-Type`, captures all of it.
 	//
 	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key.
+	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1476,7 +1476,7 @@ type ClientInterface interface {
 	// released. No body, with or without a `Content-Type`, captures all of it.
 	//
 	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key.
+	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1489,7 +1489,7 @@ type ClientInterface interface {
 	// released. No body, with or without a `Content-Type`, captures all of it.
 	//
 	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key.
+	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
 	//
@@ -1824,7 +1824,7 @@ func (c *Client) GetCharge(ctx context.Context, id string, reqEditors ...Request
 // released. No body, with or without a `Content-Type`, captures all of it.
 //
 // A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key.
+// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1847,7 +1847,7 @@ func (c *Client) CaptureChargeWithBody(ctx context.Context, id string, params *C
 // released. No body, with or without a `Content-Type`, captures all of it.
 //
 // A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key.
+// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1870,7 +1870,7 @@ func (c *Client) CaptureCharge(ctx context.Context, id string, params *CaptureCh
 // released. No body, with or without a `Content-Type`, captures all of it.
 //
 // A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key.
+// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
 //
@@ -3329,7 +3329,7 @@ type ClientWithResponsesInterface interface {
 	// released. No body, with or without a `Content-Type`, captures all of it.
 	//
 	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key.
+	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3342,7 +3342,7 @@ type ClientWithResponsesInterface interface {
 	// released. No body, with or without a `Content-Type`, captures all of it.
 	//
 	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key.
+	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3355,7 +3355,7 @@ type ClientWithResponsesInterface interface {
 	// released. No body, with or without a `Content-Type`, captures all of it.
 	//
 	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key.
+	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6926,7 +6926,7 @@ func (c *ClientWithResponses) GetChargeWithResponse(ctx context.Context, id stri
 // released. No body, with or without a `Content-Type`, captures all of it.
 //
 // A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key.
+// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6945,7 +6945,7 @@ func (c *ClientWithResponses) CaptureChargeWithBodyWithResponse(ctx context.Cont
 // released. No body, with or without a `Content-Type`, captures all of it.
 //
 // A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key.
+// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6964,7 +6964,7 @@ func (c *ClientWithResponses) CaptureChargeWithResponse(ctx context.Context, id 
 // released. No body, with or without a `Content-Type`, captures all of it.
 //
 // A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key.
+// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 //

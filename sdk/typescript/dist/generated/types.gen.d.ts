@@ -1,5 +1,5 @@
 export type ClientOptions = {
-    baseUrl: 'http://127.0.0.1:8080' | (string & {});
+    baseUrl: `${string}://${string}` | (string & {});
 };
 /**
  * Exactly one of `customer` and `source` is required.
@@ -603,7 +603,7 @@ export type IdempotencyKey = {
     expires_at: number | null;
 };
 /**
- * Every answer that is not a success. `docs/errors.md` lists all codes.
+ * Every answer that is not a success. The section Errors lists all codes.
  */
 export type Error = {
     /**
@@ -617,7 +617,7 @@ export type Error = {
          */
         type: 'api_error' | 'authentication_error' | 'card_error' | 'idempotency_error' | 'invalid_request_error' | 'rate_limit_error';
         /**
-         * For programs; `docs/errors.md` lists them.
+         * For programs; the section Errors lists them.
          */
         code?: string;
         /**
@@ -805,7 +805,9 @@ export type CreateChargeErrors = {
      */
     500: Error;
     /**
-     * The outcome is not known yet, or nothing could be done at the moment. The same request with the same key is the right retry.
+     * The outcome is not known yet; nothing could be done at the moment; or it was proven that the provider did nothing
+     * (`charge_never_made`, `capture_never_made`, `refund_never_made`). The same request with the same key is the right retry.
+     *
      */
     503: Error;
 };
@@ -941,7 +943,9 @@ export type CaptureChargeErrors = {
      */
     500: Error;
     /**
-     * The outcome is not known yet, or nothing could be done at the moment. The same request with the same key is the right retry.
+     * The outcome is not known yet; nothing could be done at the moment; or it was proven that the provider did nothing
+     * (`charge_never_made`, `capture_never_made`, `refund_never_made`). The same request with the same key is the right retry.
+     *
      */
     503: Error;
 };
@@ -1080,7 +1084,9 @@ export type CreateRefundErrors = {
      */
     500: Error;
     /**
-     * The outcome is not known yet, or nothing could be done at the moment. The same request with the same key is the right retry.
+     * The outcome is not known yet; nothing could be done at the moment; or it was proven that the provider did nothing
+     * (`charge_never_made`, `capture_never_made`, `refund_never_made`). The same request with the same key is the right retry.
+     *
      */
     503: Error;
 };

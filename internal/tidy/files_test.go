@@ -22,16 +22,21 @@ var ofOneMachine = []*regexp.Regexp{
 // everywhere is what matches but is the same on every machine that has it.
 var everywhere = regexp.MustCompile(`/home/linuxbrew/`)
 
-func TestNoPathsOfOneMachine(t *testing.T) {
-	// Not only what is committed: what is about to be, too. Looked at so that go test notices when the list changes.
-	_, _ = os.Stat(filepath.Join(root, ".git", "index"))
+// files are the names of all files of the repository. Not only what is committed: what is about to be, too.
+func files(t *testing.T) []string {
+	t.Helper()
+	_, _ = os.Stat(filepath.Join(root, ".git", "index")) // so that go test notices when the list changes
 	git := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	git.Dir = root
 	list, err := git.Output()
 	if err != nil {
 		t.Skipf("not a checkout: %v", err)
 	}
-	for name := range strings.SplitSeq(strings.Trim(string(list), "\x00"), "\x00") {
+	return strings.Split(strings.Trim(string(list), "\x00"), "\x00")
+}
+
+func TestNoPathsOfOneMachine(t *testing.T) {
+	for _, name := range files(t) {
 		if filepath.Base(name) == "go.sum" {
 			continue
 		}

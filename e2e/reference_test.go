@@ -25,7 +25,7 @@ func samples(t *testing.T) (all []sample) {
 	if err := yaml.Unmarshal(paidonce.OpenAPI, &spec); err != nil {
 		t.Fatal(err)
 	}
-	for i := 1; i < len(spec.Paths.Content); i += 2 { // path and item alternate, and so do method and operation
+	for i := 1; i < len(spec.Paths.Content); i += 2 { // path and item alternate; so do method and operation
 		methods := spec.Paths.Content[i].Content
 		for j := 1; j < len(methods); j += 2 {
 			var op struct {
@@ -57,7 +57,8 @@ func TestSamplesOfTheReference(t *testing.T) {
 	p := w.serve()
 	run := func(name, script string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "sh", "-euc", "curl() { command curl -sS --fail-with-body \"$@\"; }\n"+script)
+		const strict = "curl() { command curl -sS --fail-with-body \"$@\"; }\n"
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", strict+script)
 		cmd.Env = append(w.command(nil).Env, "PAIDONCE_URL="+p.url, "PAIDONCE_API_KEY="+w.apiKey)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -67,18 +68,21 @@ func TestSamplesOfTheReference(t *testing.T) {
 	}
 	// What the samples are about: they name things that only the examples have.
 	const key = "3f0c8a0e-5d4f-4f0e-9a43-0b6f6f5b2a11"
-	charge := `curl "$PAIDONCE_URL/v1/charges" -u "$PAIDONCE_API_KEY:" -d amount=2000 -d currency=usd -d source=tok_visa `
-	authorised := idIn(t, "ch", run("an authorised charge", charge+`-H "Idempotency-Key: authorised" -d capture=false`))
+	charge := `curl "$PAIDONCE_URL/v1/charges" -u "$PAIDONCE_API_KEY:" ` +
+		`-d amount=2000 -d currency=usd -d source=tok_visa `
+	authorised := idIn(t, "ch", run("an authorised charge",
+		charge+`-H "Idempotency-Key: authorised" -d capture=false`))
 	charged := idIn(t, "ch", run("a charge", charge+`-H "Idempotency-Key: `+key+`"`))
 	var event string
 	eventually(t, "the charge's event is listed", func() bool {
-		listed := run("its event", `curl "$PAIDONCE_URL/v1/events?order=desc&limit=1" -u "$PAIDONCE_API_KEY:"`)
+		listed := run("its event",
+			`curl "$PAIDONCE_URL/v1/events?order=desc&limit=1" -u "$PAIDONCE_API_KEY:"`)
 		event = regexp.MustCompile(`evt_[0-9A-Z]{26}`).FindString(listed)
 		return event != ""
 	})
 	refund := "re_…"
 	all := samples(t)
-	slices.SortStableFunc(all, func(a, b sample) int { // the endpoint goes when nothing needs it any more
+	slices.SortStableFunc(all, func(a, b sample) int { // the endpoint is needed until the end
 		const last = "deleteWebhookEndpoint"
 		return cmp.Compare(strings.Count(a.operation, last), strings.Count(b.operation, last))
 	})

@@ -36,7 +36,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// The page of this folder, which a code host shows, lists the operations of openapi.yaml, in its order.
+// The page of this folder, which a code host shows, lists the operations of openapi.yaml in its
+// order.
 func TestOperationsAreListed(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
@@ -48,14 +49,15 @@ func TestOperationsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want, got []string
-	for i := 0; i < len(spec.Paths.Content); i += 2 { // path and item alternate, and so do method and operation
+	for i := 0; i < len(spec.Paths.Content); i += 2 { // path and item alternate; so do method and operation
 		methods := spec.Paths.Content[i+1].Content
 		for j := 0; j < len(methods); j += 2 {
 			var op struct{ Summary string }
 			if err := methods[j+1].Decode(&op); err != nil {
 				t.Fatal(err)
 			}
-			want = append(want, "| `"+strings.ToUpper(methods[j].Value)+" "+spec.Paths.Content[i].Value+"` | "+op.Summary+" |")
+			method := strings.ToUpper(methods[j].Value)
+			want = append(want, "| `"+method+" "+spec.Paths.Content[i].Value+"` | "+op.Summary+" |")
 		}
 	}
 	for line := range strings.SplitSeq(string(page), "\n") {
@@ -64,7 +66,8 @@ func TestOperationsAreListed(t *testing.T) {
 		}
 	}
 	if len(want) < 15 || !slices.Equal(got, want) {
-		t.Errorf("README.md lists\n%s\nopenapi.yaml has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("README.md lists\n%s\nopenapi.yaml has\n%s",
+			strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -105,7 +108,7 @@ func TestInABrowser(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Create a charge", "Create a refund", "Tell what became of a key", "Idempotency-Key", "/v1/charges/{id}/capture", "tok_visa",
-		"PAIDONCE_API_KEY", "charge_already_captured", // how the key is sent, the list of codes
+		"PAIDONCE_API_KEY", "charge_already_captured", "openssl rand", // how the key is sent, codes, samples
 		"<span>" + s.URL + "</span>/v1/charges", // where the page was opened, not where dev listens
 	} {
 		if !strings.Contains(string(dom), want) {

@@ -46,7 +46,8 @@ func TestLinksOfTheDocs(t *testing.T) {
 			continue // removed but not yet committed
 		}
 		pages++
-		for _, link := range markdownLink.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+		prose := fenced.ReplaceAllString(string(text), "")
+		for _, link := range markdownLink.FindAllStringSubmatch(prose, -1) {
 			file, anchor, _ := strings.Cut(link[1], "#")
 			if strings.Contains(file, "://") || strings.HasPrefix(file, "mailto:") {
 				continue
@@ -77,7 +78,8 @@ func TestLinksOfTheDocs(t *testing.T) {
 	}
 }
 
-// What "Where would I change …" in docs/architecture.md names is there: the files, and what is said to be in them.
+// What "Where would I change …" in docs/architecture.md names is there: the files, and what is said
+// to be in them.
 func TestWhereToChangeIsThere(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {

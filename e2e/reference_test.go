@@ -59,7 +59,7 @@ func TestSamplesOfTheReference(t *testing.T) {
 		t.Helper()
 		const strict = "curl() { command curl -sS --fail-with-body \"$@\"; }\n"
 		cmd := exec.CommandContext(t.Context(), "sh", "-euc", strict+script)
-		cmd.Env = append(w.command(nil).Env, "PAIDONCE_URL="+p.url, "PAIDONCE_API_KEY="+w.apiKey)
+		cmd.Env = w.command([]string{"PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey}).Env
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s\n%s", name, err, script, out)

@@ -103,9 +103,7 @@ func (s *shop) serveWith(t *testing.T, change func(*api.Config), secrets ...stri
 	cfg, store := charges.Config{Installation: "test", LookupMisses: 3, Clocks: charges.NewClocks(psp, log)}, charges.NewStore(pool, 24*time.Hour)
 	engine := idemkeys.NewEngine(pool, idemkeys.Config{
 		StaleAfter: 90 * time.Second, ProviderTimeout: s.timeout, KeyWindow: 23 * time.Hour, LookupSpan: 2 * time.Minute, KeyTTL: 24 * time.Hour,
-	}, log, map[string]idemkeys.Kind{
-		charges.KindCreate: charges.Creation(psp, store, cfg), charges.KindCapture: charges.Capturing(psp, store, cfg), charges.KindRefund: charges.Refunding(psp, store, cfg),
-	})
+	}, log, charges.Kinds(psp, store, cfg))
 	learner := charges.NewLearner(store, engine, psp, cfg)
 	i := &instance{pool: pool, inbox: inbox.New(inbox.Config{Pool: pool, Secrets: secrets, Log: log, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
 		return learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode}, charges.Mark(mark))

@@ -9,9 +9,6 @@ import (
 	"paidonce/provider"
 )
 
-// KindCapture is the kind of operation that takes authorised money.
-const KindCapture = "charge.capture"
-
 // CaptureParams is what a client asks for.
 type CaptureParams struct {
 	Charge string

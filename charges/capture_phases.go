@@ -14,17 +14,9 @@ import (
 	"paidonce/provider"
 )
 
-// Capturing is the capture as a kind of operation.
-//
-//	started    the key is claimed and the charge names the operation that captures it; the provider may have been called → look, ask, settle
-//	finished   the charge is captured, or free to be captured by another operation: after a definite refusal, or proof that it was not captured
-//
-// The charge itself tells whether it was captured. It is captured once at the provider too, so that nothing is taken twice whoever asks.
-func Capturing(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
-	c := capturing{provider: p, store: s, cfg: cfg}
-	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.capture}, Resolve: c.resolve})
-}
-
+// capturing is the capture as a kind of operation. The charge itself tells whether it was captured. It is captured
+// once at the provider too, so that nothing is taken twice whoever asks. After a definite refusal, or proof that it
+// was not captured, the charge is free to be captured by another operation.
 type capturing struct {
 	provider provider.Provider
 	store    *Store

@@ -1,6 +1,7 @@
 // Package charges makes charges: parameters, phases, rendering, rows.
 //
-// Read phases.go first: it is the charge as a table of phases. params.go says what a client may ask for, render.go what it is
+// Read phases.go first: it is the table of all kinds and their phases. creation.go, intents.go, capture_phases.go
+// and refund_phases.go are a kind each. params.go says what a client may ask for, render.go what it is
 // shown, store.go what is written. The package knows nothing of HTTP.
 package charges
 
@@ -31,6 +32,20 @@ type Filter struct {
 type Page struct {
 	Charges []Charge
 	HasMore bool
+}
+
+// Config is what charges need to know.
+type Config struct {
+	Installation string // tag in provider metadata and derived keys
+	Intents      bool   // make charges through payment intents: two steps, of which only the second moves money
+	Livemode     bool   // whether the provider's credentials move real money
+	OwnReceipts  bool   // we mail the receipts of charges that are claimed from now on, so the provider is not told where to
+	// LookupMisses is how many complete look-ups, over idemkeys.Config.LookupSpan, prove that a charge was never made.
+	LookupMisses int
+	// Clocks tells the provider's time; without it no absence is proven.
+	Clocks *Clocks
+	// KeyWindow and RunLimit are those of [idemkeys.Config].
+	KeyWindow, RunLimit time.Duration
 }
 
 // Service is what the HTTP edge calls. Safe for concurrent use.

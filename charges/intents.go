@@ -11,13 +11,6 @@ import (
 	"paidonce/provider"
 )
 
-// KindIntent is the kind of operation that makes a charge through a payment intent.
-const KindIntent = "charge.intent"
-
-// IntentCreated is where an operation stands whose intent exists at the provider, under an id that is kept. No money has moved; from here on, what became of it is
-// one read by that id, which is consistent and never forgotten, past any key window.
-const IntentCreated idemkeys.Point = "intent_created"
-
 // intentFrozen is what is frozen of such an operation. IntentID is known from the second point on.
 type intentFrozen struct {
 	Request    provider.ChargeRequest `json:"request"` // with the derived key of the first step
@@ -32,16 +25,7 @@ func freezeIntent(r provider.ChargeRequest, installation string) intentFrozen {
 	return f
 }
 
-// Intending is the charge through a payment intent as a kind of operation.
-//
-//	started          the key is claimed and the charge is pending; an intent may have been created → create it, keep its id
-//	intent_created   the intent's id is kept; it may have been confirmed → look at it, confirm it, settle
-//	finished         the charge is settled, or waits for its payer; its event and the answer are stored
-func Intending(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
-	i := intending{creation{provider: p, store: s, cfg: cfg}}
-	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: i.create, IntentCreated: i.confirm}, Resolve: i.resolve})
-}
-
+// intending is the charge through a payment intent as a kind of operation. It ends settled, or waiting for its payer.
 type intending struct{ creation }
 
 func thawIntent(op idemkeys.Operation) (f intentFrozen, err error) {

@@ -12,18 +12,8 @@ import (
 	"paidonce/provider"
 )
 
-// KindRefund is the kind of operation that gives money back.
-const KindRefund = "refund.create"
-
-// Refunding is the refund as a kind of operation.
-//
-//	started    the key is claimed, the refund is pending and its amount is reserved on the charge; the provider may have been called → ask it, settle
-//	finished   the refund is settled: the amount is refunded, or given back after a definite refusal
-func Refunding(p provider.Provider, s *Store, cfg Config) idemkeys.Kind {
-	r := refunding{provider: p, store: s, cfg: cfg}
-	return s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: r.refund}, Resolve: r.resolve})
-}
-
+// refunding is the refund as a kind of operation. Its amount is reserved on the charge from the claim on, and given
+// back after a definite refusal.
 type refunding struct {
 	provider provider.Provider
 	store    *Store

@@ -85,12 +85,7 @@ func (w *world) start(pool db.Pool, psp provider.Provider) instance {
 		Installation: "test", LookupMisses: 3, Intents: w.intents, Clocks: charges.NewClocks(w.clock, quiet), KeyWindow: w.cfg.KeyWindow, RunLimit: w.cfg.RunLimit(),
 	}
 	store := charges.NewStore(pool, 24*time.Hour)
-	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), map[string]idemkeys.Kind{
-		charges.KindCreate:  charges.Creation(psp, store, cfg),
-		charges.KindIntent:  charges.Intending(psp, store, cfg),
-		charges.KindCapture: charges.Capturing(psp, store, cfg),
-		charges.KindRefund:  charges.Refunding(psp, store, cfg),
-	})
+	e := idemkeys.NewEngine(pool, w.cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), charges.Kinds(psp, store, cfg))
 	return instance{engine: e, store: store, create: charges.NewService(store, e, cfg)}
 }
 

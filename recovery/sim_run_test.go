@@ -209,9 +209,7 @@ func (r *simRun) birth() *simInstance {
 		Installation: "sim", LookupMisses: misses, Clocks: charges.NewClocks(simClocks{r.lane}, quiet), KeyWindow: r.cfg.KeyWindow, RunLimit: r.cfg.RunLimit(),
 	}
 	store := charges.NewStore(simPool{in}, 24*time.Hour)
-	in.engine = idemkeys.NewEngine(simPool{in}, r.cfg, quiet, map[string]idemkeys.Kind{
-		charges.KindCreate: charges.Creation(simProvider{in: in}, store, cfg),
-	})
+	in.engine = idemkeys.NewEngine(simPool{in}, r.cfg, quiet, charges.Kinds(simProvider{in: in}, store, cfg))
 	in.create = charges.NewService(store, in.engine, cfg)
 	r.live = append(r.live, in)
 	return in

@@ -82,12 +82,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	}
 	store := charges.NewStore(pool, cfg.KeyTTL)
 	store.CommitOn(hot)
-	engine := idemkeys.NewEngine(pool, cfg.engine(), log, map[string]idemkeys.Kind{
-		charges.KindCreate:  charges.Creation(psp, store, chargesConfig),
-		charges.KindIntent:  charges.Intending(psp, store, chargesConfig), // whichever flow is set: what was begun in one ends in it
-		charges.KindCapture: charges.Capturing(psp, store, chargesConfig),
-		charges.KindRefund:  charges.Refunding(psp, store, chargesConfig),
-	})
+	engine := idemkeys.NewEngine(pool, cfg.engine(), log, charges.Kinds(psp, store, chargesConfig))
 	if psp != nil {
 		store.NeedAccount()
 		engine.Hold(store.Held)

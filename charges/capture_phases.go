@@ -42,23 +42,21 @@ func (p capturing) capture(ctx context.Context, op idemkeys.Operation) (idemkeys
 	if row.Captured && !row.CaptureForgotten || row.CaptureOperationID == nil || *row.CaptureOperationID != op.ID {
 		return idemkeys.Commit{}, parked("the charge %s is captured already, or is another operation's to capture", row.ID)
 	}
-	plan := op.Plan()
-	var clocks reading
-	if plan != idemkeys.Send || row.Captured { // the latter by the very operation that the database had forgotten
-		clocks = p.cfg.Clocks.read(ctx, op)
-		got, err := p.provider.GetCharge(ctx, f.Request.ChargeID)
-		if err := lookedUp(op, err); err != nil {
-			return idemkeys.Commit{}, err
-		}
-		if err == nil { // else the provider has no such read
-			if c, over, err := p.found(op, f, row, got); over || err != nil {
-				return c, err
+	return p.cfg.attempt(ctx, op, attempt{
+		look: func(reading) (idemkeys.Commit, bool, error) {
+			got, err := p.provider.GetCharge(ctx, f.Request.ChargeID)
+			if err != nil { // lookedUp says nil where the provider has no such read
+				return idemkeys.Commit{}, false, lookedUp(op, err)
 			}
-		}
-	}
-	if plan == idemkeys.LookUpOnly {
-		return absent(op, p.cfg, clocks, func() idemkeys.Commit { return p.neverMade(op, f) })
-	}
+			return p.found(op, f, row, got)
+		},
+		again:     row.Captured, // by the very operation that the database had forgotten
+		send:      func() (idemkeys.Commit, error) { return p.send(ctx, op, f, row) },
+		neverMade: func() idemkeys.Commit { return p.neverMade(op, f) },
+	})
+}
+
+func (p capturing) send(ctx context.Context, op idemkeys.Operation, f captureFrozen, row db.Charge) (idemkeys.Commit, error) {
 	outcome, err := p.provider.Capture(ctx, f.Request)
 	switch {
 	case err != nil:

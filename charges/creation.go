@@ -30,21 +30,20 @@ func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.C
 	if err := c.store.stillPending(ctx, op); err != nil {
 		return idemkeys.Commit{}, err
 	}
-	plan := op.Plan()
-	var clocks reading
-	if plan != idemkeys.Send {
-		clocks = c.cfg.Clocks.read(ctx, op)
-		found, err := c.lookUp(ctx, op, r, clocks)
-		if err != nil {
-			return idemkeys.Commit{}, err
-		}
-		if found != nil {
-			return noted(c.settled(op, r, *found), "found by a look-up"), nil
-		}
-	}
-	if plan == idemkeys.LookUpOnly {
-		return absent(op, c.cfg, clocks, func() idemkeys.Commit { return c.neverMade(op, r) })
-	}
+	return c.cfg.attempt(ctx, op, attempt{
+		look: func(clocks reading) (idemkeys.Commit, bool, error) {
+			found, err := c.lookUp(ctx, op, r, clocks)
+			if err != nil || found == nil {
+				return idemkeys.Commit{}, false, err
+			}
+			return noted(c.settled(op, r, *found), "found by a look-up"), true, nil
+		},
+		send:      func() (idemkeys.Commit, error) { return c.send(ctx, op, r) },
+		neverMade: func() idemkeys.Commit { return c.neverMade(op, r) },
+	})
+}
+
+func (c creation) send(ctx context.Context, op idemkeys.Operation, r provider.ChargeRequest) (idemkeys.Commit, error) {
 	r.Claim = dated(r.Claim, r.ClaimedAt)
 	outcome, err := c.provider.Charge(ctx, r)
 	if err != nil {

@@ -44,18 +44,21 @@ func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	if err := i.store.stillPending(ctx, op); err != nil {
 		return idemkeys.Commit{}, err
 	}
-	if plan := op.Plan(); plan != idemkeys.Send {
-		clocks := i.cfg.Clocks.read(ctx, op)
-		found, err := i.findIntent(ctx, f, op, clocks)
-		switch {
-		case err != nil:
-			return idemkeys.Commit{}, err
-		case found != nil:
-			return i.keep(f, *found)
-		case plan == idemkeys.LookUpOnly:
-			return absent(op, i.cfg, clocks, func() idemkeys.Commit { return i.neverMade(op, f.Request) })
-		}
-	}
+	return i.cfg.attempt(ctx, op, attempt{
+		look: func(clocks reading) (idemkeys.Commit, bool, error) {
+			found, err := i.findIntent(ctx, f, op, clocks)
+			if err != nil || found == nil {
+				return idemkeys.Commit{}, false, err
+			}
+			c, err := i.keep(f, *found)
+			return c, true, err
+		},
+		send:      func() (idemkeys.Commit, error) { return i.sendIntent(ctx, op, f) },
+		neverMade: func() idemkeys.Commit { return i.neverMade(op, f.Request) },
+	})
+}
+
+func (i intending) sendIntent(ctx context.Context, op idemkeys.Operation, f intentFrozen) (idemkeys.Commit, error) {
 	request := f.Request
 	request.Claim = dated(request.Claim, f.ClaimedAt)
 	outcome, err := i.provider.CreateIntent(ctx, request, "")
@@ -115,17 +118,15 @@ func (i intending) confirm(ctx context.Context, op idemkeys.Operation) (idemkeys
 	if err := i.store.stillPending(ctx, op); err != nil {
 		return idemkeys.Commit{}, err
 	}
-	var clocks reading
-	if op.Reached {
-		clocks = i.cfg.Clocks.read(ctx, op)
-		if c, over, err := i.confirmed(ctx, op, f); over || err != nil {
-			return c, err
-		}
-	}
 	op.WindowOpen = true
-	if op.Plan() == idemkeys.LookUpOnly {
-		return absent(op, i.cfg, clocks, func() idemkeys.Commit { return i.through(f.IntentID).neverMade(op, f.Request) })
-	}
+	return i.cfg.attempt(ctx, op, attempt{
+		look:      func(reading) (idemkeys.Commit, bool, error) { return i.confirmed(ctx, op, f) },
+		send:      func() (idemkeys.Commit, error) { return i.sendConfirmation(ctx, op, f) },
+		neverMade: func() idemkeys.Commit { return i.through(f.IntentID).neverMade(op, f.Request) },
+	})
+}
+
+func (i intending) sendConfirmation(ctx context.Context, op idemkeys.Operation, f intentFrozen) (idemkeys.Commit, error) {
 	outcome, err := i.provider.ConfirmIntent(ctx, provider.ConfirmRequest{IdempotencyKey: f.ConfirmKey, Tags: f.Request.Tags, IntentID: f.IntentID})
 	switch {
 	case err != nil:

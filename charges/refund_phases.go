@@ -35,21 +35,20 @@ func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.
 	if err := p.store.stillReserved(ctx, op, f); err != nil {
 		return idemkeys.Commit{}, err
 	}
-	plan := op.Plan()
-	var clocks reading
-	if plan != idemkeys.Send {
-		clocks = p.cfg.Clocks.read(ctx, op)
-		found, err := p.lookUp(ctx, op, f)
-		if err != nil {
-			return idemkeys.Commit{}, err
-		}
-		if found != nil {
-			return noted(p.settled(op, f, *found), "found by a look-up"), nil
-		}
-	}
-	if plan == idemkeys.LookUpOnly {
-		return absent(op, p.cfg, clocks, func() idemkeys.Commit { return p.neverMade(op, f) })
-	}
+	return p.cfg.attempt(ctx, op, attempt{
+		look: func(reading) (idemkeys.Commit, bool, error) {
+			found, err := p.lookUp(ctx, op, f)
+			if err != nil || found == nil {
+				return idemkeys.Commit{}, false, err
+			}
+			return noted(p.settled(op, f, *found), "found by a look-up"), true, nil
+		},
+		send:      func() (idemkeys.Commit, error) { return p.send(ctx, op, f) },
+		neverMade: func() idemkeys.Commit { return p.neverMade(op, f) },
+	})
+}
+
+func (p refunding) send(ctx context.Context, op idemkeys.Operation, f refundFrozen) (idemkeys.Commit, error) {
 	outcome, err := p.provider.Refund(ctx, f.Request)
 	if err != nil {
 		return idemkeys.Commit{}, unresolved(err)

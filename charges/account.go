@@ -49,6 +49,16 @@ func (a ProviderAccount) String() string {
 type own struct {
 	number   atomic.Int32
 	replaced atomic.Bool // it is no longer the installation's current one
+	untold   atomic.Bool // nothing speaks against that account, and nothing for it
+	sender   string      // marks our credentials
+}
+
+// mark is what is frozen of our credentials: nothing, once it is told whose they are.
+func (o *own) mark() string {
+	if o.untold.Load() {
+		return o.sender
+	}
+	return ""
 }
 
 const (
@@ -69,9 +79,12 @@ func (o *own) mine(number int16) bool {
 
 func (o *own) account() int16 { return int16(o.number.Load()) } //nolint:gosec // was one
 
-// NeedAccount lets nothing be sent, and nobody be asked, before [Store.Recognise] has told for whom. Call it
-// before the store is used.
-func (s *Store) NeedAccount() { s.own.number.Store(unknown) }
+// NeedAccount lets nothing be sent, and nobody be asked, before [Store.Recognise] has told for whom. sender
+// marks our credentials, and where they are sent to; it is no secret. Call it before the store is used.
+func (s *Store) NeedAccount(sender string) {
+	s.own.sender = sender
+	s.own.number.Store(unknown)
+}
 
 // accountOf reads the account out of what is frozen of an operation of any kind.
 func accountOf(params []byte) (int16, error) {

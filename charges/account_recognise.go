@@ -48,6 +48,21 @@ func (e *MissingRightError) Error() string {
 
 func (e *MissingRightError) Unwrap() error { return e.Cause }
 
+// UntoldError says that nothing tells whether our credentials are for the account that operations without
+// an outcome were sent to: these were sent with others, or elsewhere.
+type UntoldError struct {
+	SentTo     ProviderAccount
+	Unfinished int
+	Cause      error
+}
+
+func (e *UntoldError) Error() string {
+	return fmt.Sprintf("%d operations without an outcome were sent to %s, with another STRIPE_API_KEY or STRIPE_API_BASE, and nothing tells whether these are for the same account: "+
+		"start with the former ones until the operations are settled, or with a key that has the right to read accounts (Account: read): %v", e.Unfinished, e.SentTo, e.Cause)
+}
+
+func (e *UntoldError) Unwrap() error { return e.Cause }
+
 // ErrUnreachable: the provider cannot be asked at the moment whose account our credentials are for.
 var ErrUnreachable = errors.New("the provider cannot be asked whose account STRIPE_API_KEY is for")
 
@@ -154,7 +169,8 @@ var errMoved = db.Final(errors.New("the current account at the provider has just
 const recogniseTries = 5
 
 // Recognise finds out whose account our credentials are for, and keeps it: from then on this process works
-// for it. Errors: [*OtherAccountError], [*MissingRightError], [ErrUnreachable], or the database's.
+// for it. Errors: [*OtherAccountError], [*UntoldError], [*MissingRightError], [ErrUnreachable], or the
+// database's.
 func (s *Store) Recognise(ctx context.Context, p provider.Provider, livemode bool) (Recognised, error) {
 	a, err := ask(ctx, p, livemode)
 	if err != nil {
@@ -168,6 +184,7 @@ func (s *Store) Recognise(ctx context.Context, p provider.Provider, livemode boo
 		}
 	}
 	if err == nil {
+		s.own.untold.Store(r.Unsure != nil) // before the number: with it claims begin
 		s.own.number.Store(int32(r.Account.Number))
 		s.own.replaced.Store(false)
 	}
@@ -200,8 +217,15 @@ func (s *Store) recognise(ctx context.Context, a asked) (r Recognised, err error
 			current.Livemode = newest.Livemode
 		}
 		return r, s.other(ctx, a, current)
-	case says == nothingKnown && !named:
-		r.Unsure = a.unsure()
+	case says == nothingKnown:
+		if learnt { // what was sent before accounts were known has no mark
+			if err := s.sentByOthers(ctx, a, current); err != nil {
+				return r, err
+			}
+		}
+		if !named {
+			r.Unsure = a.unsure()
+		}
 	}
 	switch {
 	case !learnt:
@@ -215,9 +239,26 @@ func (s *Store) recognise(ctx context.Context, a asked) (r Recognised, err error
 	return r, err
 }
 
+// sentByOthers is an error when anything without an outcome was sent with other credentials than ours: the
+// first charge of an installation, say, of which no answer came. Nothing tells that it was our account.
+func (s *Store) sentByOthers(ctx context.Context, a asked, current ProviderAccount) error {
+	var n int64
+	err := db.Retry(ctx, func(ctx context.Context) (err error) {
+		n, err = s.queries.ProviderAccountSentByOthers(ctx, s.pool, db.ProviderAccountSentByOthersParams{Number: current.Number, Sender: s.own.sender})
+		return err
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	return &UntoldError{SentTo: current, Unfinished: int(n), Cause: a.unsure()}
+}
+
 func (a asked) unsure() error {
 	if a.withheld != nil {
 		return a.withheld
+	}
+	if a.account.ID != "" {
+		return errors.New("no charge tells whether the operations are of " + a.account.ID)
 	}
 	return errors.New("the provider names no account")
 }

@@ -28,6 +28,7 @@ type captureFrozen struct {
 	Request provider.CaptureRequest `json:"request"`
 	Charge  string                  `json:"charge"`            // ours
 	Account int16                   `json:"account,omitempty"` // the charge's, at the provider
+	Sender  string                  `json:"sender,omitempty"`  // as in [provider.ChargeRequest]
 }
 
 // Capture takes the money of an authorised charge, wholly or in part, once. Errors: those of [idemkeys.Engine.Do].
@@ -44,7 +45,7 @@ func (s *Service) Capture(ctx context.Context, r idemkeys.Request, p CapturePara
 				err = refuse(http.StatusConflict, "capture_pending", "charge", "The charge is being captured.")
 				err = about(charge, err)
 			}
-			return captureFrozen{Charge: charge.ID, Account: numberOf(charge), Request: provider.CaptureRequest{
+			return captureFrozen{Charge: charge.ID, Account: numberOf(charge), Sender: s.store.own.mark(), Request: provider.CaptureRequest{
 				IdempotencyKey: derivedKey(s.cfg.Installation, op.ID, "capture"), Tags: provider.Tags{Operation: op.ID, Installation: s.cfg.Installation},
 				ChargeID: db.OrEmpty(charge.ProviderID), IntentID: db.OrEmpty(charge.IntentID), Amount: amount,
 			}}, err

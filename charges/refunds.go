@@ -121,6 +121,7 @@ type refundFrozen struct {
 	Request  provider.RefundRequest `json:"request"`
 	Charge   string                 `json:"charge"`            // ours
 	Account  int16                  `json:"account,omitempty"` // the charge's, at the provider
+	Sender   string                 `json:"sender,omitempty"`  // as in [provider.ChargeRequest]
 	Currency string                 `json:"currency"`
 	Livemode bool                   `json:"livemode"`
 	Created  int64                  `json:"created"`
@@ -151,7 +152,7 @@ func (s *Service) reserveRefund(ctx context.Context, tx db.DBTX, r idemkeys.Requ
 			ChargeID: db.OrEmpty(charge.ProviderID), Amount: amount, Reason: p.Reason, Metadata: p.Metadata,
 			Claim: dated(frozenNote(r, KindRefund, op.ResourceID, true), created.Unix()),
 		},
-		Charge: charge.ID, Account: numberOf(charge), Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
+		Charge: charge.ID, Account: numberOf(charge), Sender: s.store.own.mark(), Currency: charge.Currency, Livemode: charge.Livemode, Created: created.Unix(),
 	}, nil
 }
 

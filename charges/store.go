@@ -73,6 +73,7 @@ func (s *Service) claim(p Params) idemkeys.Claim {
 		}
 		request := provider.ChargeRequest{
 			Account:        s.store.own.account(),
+			Sender:         s.store.own.mark(),
 			IdempotencyKey: derivedKey(s.cfg.Installation, operationID, "charge"),
 			Tags:           provider.Tags{Operation: operationID, Installation: s.cfg.Installation},
 			Livemode:       s.cfg.Livemode,

@@ -192,6 +192,27 @@ func (q *Queries) ProviderAccountOfOperation(ctx context.Context, db DBTX, opera
 	return number, err
 }
 
+const providerAccountSentByOthers = `-- name: ProviderAccountSentByOthers :one
+SELECT count(*)::bigint AS sent
+FROM idempotency_keys k LEFT JOIN refunds r ON r.id = k.resource_id JOIN charges c ON c.id = coalesce(r.charge_id, k.resource_id)
+WHERE k.status = 'in_progress' AND k.first_attempt_at IS NOT NULL AND coalesce(c.provider_account, 1) = $1::smallint
+    AND position(convert_to($2::text, 'UTF8') IN k.params) = 0
+`
+
+type ProviderAccountSentByOthersParams struct {
+	Number int16
+	Sender string
+}
+
+// Operations of an account that may have been carried out and have no outcome, and were not sent by this sender. It has no short mark, so that nothing else in their
+// parameters passes for it. Asked while no charge of the account has the provider's id: then there are few.
+func (q *Queries) ProviderAccountSentByOthers(ctx context.Context, db DBTX, arg ProviderAccountSentByOthersParams) (int64, error) {
+	row := db.QueryRow(ctx, providerAccountSentByOthers, arg.Number, arg.Sender)
+	var sent int64
+	err := row.Scan(&sent)
+	return sent, err
+}
+
 const providerAccountUnfinished = `-- name: ProviderAccountUnfinished :many
 SELECT coalesce(c.provider_account, 0)::smallint AS number, count(*) FILTER (WHERE NOT u.awaits)::bigint AS unfinished, count(*) FILTER (WHERE u.awaits)::bigint AS awaiting
 FROM (

@@ -91,9 +91,11 @@ type ChargeRequest struct {
 	IdempotencyKey string `json:"idempotency_key"` // derived, ours to the provider; never the client's
 	Tags           Tags   `json:"tags"`
 	Account        int16  `json:"account,omitempty"` // our number of the account that it is for; not sent
-	Livemode       bool   `json:"livemode"`          // the mode we believe to be in; not sent, compared with what comes back
-	Amount         int64  `json:"amount"`            // minor units
-	Currency       string `json:"currency"`          // ISO 4217, lower case
+	// Sender marks the credentials that it is sent with while nothing tells whose account they are for; not sent.
+	Sender   string `json:"sender,omitempty"`
+	Livemode bool   `json:"livemode"` // the mode we believe to be in; not sent, compared with what comes back
+	Amount   int64  `json:"amount"`   // minor units
+	Currency string `json:"currency"` // ISO 4217, lower case
 	// Exactly one of Customer and Source is set.
 	Customer                  string            `json:"customer,omitempty"`
 	Source                    string            `json:"source,omitempty"`

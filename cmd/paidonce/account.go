@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -69,7 +71,7 @@ func (a *app) recogniseLater(ctx context.Context, refused func(error)) bool {
 		case err == nil:
 			a.log.InfoContext(ctx, "the provider has told whose account STRIPE_API_KEY is for: charges are taken")
 			return true
-		case errors.As(err, new(*charges.OtherAccountError)), errors.As(err, new(*charges.MissingRightError)):
+		case errors.As(err, new(*charges.OtherAccountError)), errors.As(err, new(*charges.UntoldError)), errors.As(err, new(*charges.MissingRightError)):
 			refused(err)
 			return false
 		}
@@ -99,4 +101,11 @@ func (a *app) mustRecognise(ctx context.Context, command string) error {
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	return nil
+}
+
+// senderMark tells one pair of credentials and address from another, and nothing else of them: half of a
+// hash, of a key that cannot be guessed.
+func senderMark(installation string, cfg *config) string {
+	sum := sha256.Sum256([]byte(installation + "\x00" + cfg.StripeAPIKey + "\x00" + cfg.StripeAPIBase))
+	return hex.EncodeToString(sum[:16])
 }

@@ -84,7 +84,7 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 	store.CommitOn(hot)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, charges.Kinds(psp, store, chargesConfig))
 	if psp != nil {
-		store.NeedAccount()
+		store.NeedAccount(senderMark(installation, cfg))
 		engine.Hold(store.Held)
 	}
 	rebuilder := charges.NewRebuilder(store, psp, chargesConfig, log)

@@ -66,3 +66,11 @@ SELECT c.id, coalesce(c.provider_account, 0)::smallint AS account, c.operation_i
     SELECT r.charge_id FROM refunds r WHERE r.operation_id = @operation_id::text AND @operation_id::text <> ''
 ) f JOIN charges c ON c.id = f.id
 LIMIT 1;
+
+-- name: ProviderAccountSentByOthers :one
+-- Operations of an account that may have been carried out and have no outcome, and were not sent by this sender. It has no short mark, so that nothing else in their
+-- parameters passes for it. Asked while no charge of the account has the provider's id: then there are few.
+SELECT count(*)::bigint AS sent
+FROM idempotency_keys k LEFT JOIN refunds r ON r.id = k.resource_id JOIN charges c ON c.id = coalesce(r.charge_id, k.resource_id)
+WHERE k.status = 'in_progress' AND k.first_attempt_at IS NOT NULL AND coalesce(c.provider_account, 1) = @number::smallint
+    AND position(convert_to(@sender::text, 'UTF8') IN k.params) = 0;

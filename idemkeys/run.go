@@ -154,6 +154,8 @@ func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result
 	case takeOverNow:
 		op, won, err := e.takeOver(ctx, k, "request "+r.RequestID, false)
 		switch {
+		case errors.Is(err, ErrHeld) && row.FirstAttemptAt != nil: // nothing is done about it now, but something may have been before
+			return Result{}, false, &Unknown{OperationID: row.OperationID, ResourceID: row.ResourceID, RetryAfter: heldRetry, Cause: err}
 		case err != nil:
 			return Result{}, false, errors.Join(ErrUnavailable, err)
 		case !won:
@@ -169,6 +171,9 @@ func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result
 	}
 	return Result{}, false, fmt.Errorf("the key's rule %d of fingerprints is newer than this binary: %w", row.HashVersion, ErrUnavailable)
 }
+
+// heldRetry: a provider that was away is asked again every second at first.
+const heldRetry = 2 * time.Second
 
 // inUseRetryMax: most operations end within a second or two, so a caller that is told to come back should not wait for the whole lease.
 const inUseRetryMax = 2 * time.Second

@@ -13,6 +13,41 @@ type clock struct {
 	told time.Time // the newest Date
 	at   time.Time // monotonic: when it was read
 	sets int       // how often it was set to another time than it had come to
+
+	stamps time.Duration // how far "created" is ahead of Date
+}
+
+// made compares the two times of an answer about what it has just made. At Stripe they are the same; where
+// they aren't, what is listed lies by as much elsewhere than Date says. Only the last answer counts: one
+// that is a replay without saying so would be believed for ever.
+func (c *clock) made(h http.Header, created time.Time) {
+	told, err := http.ParseTime(h.Get("Date"))
+	if err != nil || created.IsZero() || h.Get("Idempotent-Replayed") != "" {
+		return
+	}
+	off := created.Sub(told)
+	if off.Abs() < dateSlack {
+		off = 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if (off - c.stamps).Abs() >= dateSlack {
+		c.stamps = off
+		c.sets++ // what was taken for settled may have been too young
+	}
+}
+
+// off is how far "created" is ahead of Date.
+func (c *clock) off() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stamps
+}
+
+// latest returns how far the list has come, at least: nothing that is made from now on lies before it.
+func (c *clock) latest() (time.Time, bool) {
+	now, known := c.now()
+	return now.Add(min(c.off(), 0)), known
 }
 
 // read takes the time from an answer. Of answers that arrive out of order the newest Date counts, but

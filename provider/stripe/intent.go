@@ -50,6 +50,7 @@ func (p *Provider) CreateIntent(ctx context.Context, r provider.ChargeRequest, _
 	case !i.idle() || i.LatestCharge.ID != "":
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s is new and is %s already", i.ID, i.Status)
 	}
+	p.clock.made(res.header, i.Created.Time)
 	i.Amount.assume(r.Amount)
 	i.Livemode.assume(r.Livemode)
 	out := p.intent(&i.intentFields)

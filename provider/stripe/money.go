@@ -49,6 +49,7 @@ func (p *Provider) Charge(ctx context.Context, r provider.ChargeRequest) (provid
 	case !c.Metadata.are(r.Tags):
 		return provider.ChargeOutcome{}, p.contradiction(res, "charge %s carries the tags of another operation", c.ID)
 	}
+	p.clock.made(res.header, c.Created.Time)
 	c.Amount.assume(r.Amount)
 	c.Livemode.assume(r.Livemode)
 	c.Captured.assume(r.Capture && c.succeeded())

@@ -95,6 +95,9 @@ func (q *searches[F, T]) find(ctx context.Context, l provider.Lookup) ([]T, erro
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
 	s := &search[T]{Lookup: l, done: make(chan struct{}), asked: time.Now(), hashed: hashOf(l.Tags)}
+	if off := q.provider.clock.off(); off != 0 {
+		s.stamped(off)
+	}
 	q.mu.Lock()
 	switch {
 	case !q.horizon.IsZero() && !l.From.IsZero() && !l.To.IsZero() && l.To.Add(allowance).Before(q.horizon):
@@ -128,6 +131,19 @@ func (q *searches[F, T]) find(ctx context.Context, l provider.Lookup) ([]T, erro
 			q.finish(s, s.incomplete())
 			q.mu.Unlock()
 		}
+	}
+}
+
+// stamped widens a window, which is in the time that Date tells, to where "created" puts what was made.
+func (s *search[T]) stamped(off time.Duration) {
+	if !s.From.IsZero() {
+		s.From = s.From.Add(min(off, 0))
+	}
+	if !s.To.IsZero() {
+		s.To = s.To.Add(max(off, 0))
+	}
+	if !s.Near.IsZero() {
+		s.Near = s.Near.Add(off)
 	}
 }
 

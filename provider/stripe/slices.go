@@ -201,7 +201,7 @@ func (q *searches[F, T]) choose() (job[T], bool) {
 			return j, true
 		}
 		for _, b := range s.todo {
-			if of := g.next(b, s.asked, g.digging[0].asked, q.provider.clock.now); of != nil {
+			if of := g.next(b, s.asked, g.digging[0].asked, q.provider.clock.latest); of != nil {
 				of.reading = true
 				return job[T]{of: of, cursor: of.cursor}, true
 			}

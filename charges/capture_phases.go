@@ -111,6 +111,9 @@ func (p capturing) already(ctx context.Context, op idemkeys.Operation, f capture
 func (p capturing) settled(op idemkeys.Operation, f captureFrozen, row db.Charge) idemkeys.Commit {
 	told := row.Captured
 	row.Captured, row.AmountCaptured = true, f.Request.Amount
+	if told { // that was long ago: since then it may have been refunded or disputed, which the first answer did not have
+		row.AmountRefunded, row.Disputed = 0, false
+	}
 	charge, err := fromRow(row)
 	if err != nil {
 		panic("rendering a charge of ours: " + err.Error()) // parks the operation

@@ -56,8 +56,8 @@ const (
 // errEnough ends a walk early.
 var errEnough = errors.New("enough was seen")
 
-// Forgot looks at the newest charges and refunds of the provider, and says what of them is not here.
-// A provider that has no such lists, or does not let us read them, proves nothing.
+// Forgot looks at the newest charges, intents and refunds of the provider, and says what of them is not
+// here. A provider that has no such lists, or does not let us read them, proves nothing.
 func (b *Rebuilder) Forgot(ctx context.Context) (string, error) {
 	if err := b.store.Held(); err != nil { // whose books would these be?
 		return "", err
@@ -67,6 +67,19 @@ func (b *Rebuilder) Forgot(ctx context.Context) (string, error) {
 	})
 	if err != nil || what != "" {
 		return what, err
+	}
+	if b.cfg.Intents { // one that waits for its payer has no charge yet
+		what, err = b.newest(ctx, "intent", func(see func(provider.Tags, *provider.Terms) error) error {
+			return b.provider.ListIntents(ctx, time.Unix(1, 0), time.Time{}, func(i provider.Intent) error {
+				if !answered(i) {
+					i.Terms = nil
+				}
+				return see(i.Tags, i.Terms)
+			})
+		})
+		if err != nil || what != "" {
+			return what, err
+		}
 	}
 	return b.newest(ctx, "refund", func(see func(provider.Tags, *provider.Terms) error) error {
 		return b.provider.ListRefunds(ctx, time.Unix(1, 0), time.Time{}, func(r provider.Refund) error { return see(r.Tags, r.Terms) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,51 +42,82 @@ func (b *batches[T]) flush() error {
 }
 
 func (r *rebuild) allCharges(ctx context.Context, since time.Time) error {
-	b := batches[provider.Charge]{work: func(page []provider.Charge) error {
-		n, err := missing(ctx, r, page, func(c provider.Charge) (string, provider.Tags, *provider.Terms) { return c.ID, c.Tags, c.Terms }, r.charge)
-		return errors.Join(err, r.told(ctx, history.Counts{Charges: n}))
-	}}
-	err := r.provider.ListCharges(ctx, since, time.Time{}, func(c provider.Charge) error {
-		if c.Tags.Installation == r.cfg.Installation && c.AmountRefunded > 0 {
-			r.changed[c.ID] = struct{}{}
-		}
-		return b.add(c)
-	})
-	if err != nil {
-		return err
+	m := missing[provider.Charge]{
+		rebuild: r, write: r.charge,
+		about: func(c provider.Charge) (string, provider.Tags, *provider.Terms) { return c.ID, c.Tags, c.Terms },
+		told:  func(n int) error { return r.told(ctx, history.Counts{Charges: n}) },
 	}
-	return b.flush()
+	return m.all(ctx, func(take func(provider.Charge) error) error {
+		return r.provider.ListCharges(ctx, since, time.Time{}, func(c provider.Charge) error {
+			if c.Tags.Installation == r.cfg.Installation && c.AmountRefunded > 0 {
+				r.changed[c.ID] = struct{}{}
+			}
+			return take(c)
+		})
+	})
 }
 
-// missing writes those objects of a page that this installation made and the database does not have, and
-// returns how many. One without a note is older than notes are: the audit tells of it.
-func missing[T any](ctx context.Context, r *rebuild, page []T, about func(T) (string, provider.Tags, *provider.Terms),
-	write func(context.Context, db.DBTX, T, claimNote) (bool, error),
-) (n int, err error) {
-	notes := map[string]claimNote{}
+// missing writes those objects of a list that this installation made and the database does not have. One
+// without a note is older than notes are: the audit tells of it.
+type missing[T any] struct {
+	*rebuild
+	about func(T) (string, provider.Tags, *provider.Terms)
+	write func(context.Context, db.DBTX, T, claimNote) (bool, error)
+	told  func(n int) error
+	found []T
+}
+
+// all reads the whole list before it writes anything. Lists are newest first, and an object's events are
+// counted as they are written: written in the list's order, of two refunds of a charge the older one would
+// tell a consumer how the charge stands.
+func (m *missing[T]) all(ctx context.Context, list func(take func(T) error) error) error {
+	b := batches[T]{work: func(page []T) error { return m.sift(ctx, page) }}
+	if err := list(b.add); err != nil {
+		return err
+	}
+	if err := b.flush(); err != nil {
+		return err
+	}
+	slices.Reverse(m.found)
+	for page := range slices.Chunk(m.found, rebuildPage) {
+		n, err := m.writeAll(ctx, page)
+		if err = errors.Join(err, m.told(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sift keeps what of a page is not here.
+func (m *missing[T]) sift(ctx context.Context, page []T) error {
 	var operations []string
 	for _, object := range page {
-		_, tags, terms := about(object)
-		if note, ok := r.ours(tags, terms); ok {
-			notes[tags.Operation] = note
+		if _, tags, terms := m.about(object); m.noted(tags, terms) {
 			operations = append(operations, tags.Operation)
 		}
 	}
-	unknown, err := r.unknown(ctx, operations)
+	unknown, err := m.unknown(ctx, operations)
 	if err != nil {
-		return 0, err
-	}
-	isUnknown := map[string]bool{}
-	for _, id := range unknown {
-		isUnknown[id] = true
+		return err
 	}
 	for _, object := range page {
-		id, tags, _ := about(object)
-		if !isUnknown[tags.Operation] {
-			continue
+		if _, tags, terms := m.about(object); m.noted(tags, terms) && slices.Contains(unknown, tags.Operation) {
+			m.found = append(m.found, object)
 		}
-		note := notes[tags.Operation]
-		fresh, err := r.each(ctx, id, tags, &note, func(ctx context.Context, tx db.DBTX) (bool, error) { return write(ctx, tx, object, note) })
+	}
+	return nil
+}
+
+func (m *missing[T]) noted(tags provider.Tags, terms *provider.Terms) bool {
+	_, ok := m.ours(tags, terms)
+	return ok
+}
+
+func (m *missing[T]) writeAll(ctx context.Context, page []T) (n int, err error) {
+	for _, object := range page {
+		id, tags, terms := m.about(object)
+		note, _ := m.ours(tags, terms)
+		fresh, err := m.each(ctx, id, tags, &note, func(ctx context.Context, tx db.DBTX) (bool, error) { return m.write(ctx, tx, object, note) })
 		if err != nil {
 			return n, err
 		}
@@ -178,34 +210,42 @@ func (r *rebuild) key(ctx context.Context, tx db.DBTX, op idemkeys.Operation, n 
 
 // allIntents looks for intents whose charge is not in the list of charges: the payer may still bring it about.
 func (r *rebuild) allIntents(ctx context.Context, since time.Time) error {
-	b := batches[provider.Intent]{work: func(page []provider.Intent) error {
-		n, err := missing(ctx, r, page, func(i provider.Intent) (string, provider.Tags, *provider.Terms) { return i.ID, i.Tags, i.Terms }, r.intent)
-		return errors.Join(err, r.told(ctx, history.Counts{Charges: n}))
-	}}
-	err := r.provider.ListIntents(ctx, since, time.Time{}, b.add)
+	m := missing[provider.Intent]{
+		rebuild: r, write: r.intent,
+		about: func(i provider.Intent) (string, provider.Tags, *provider.Terms) { return i.ID, i.Tags, i.Terms },
+		told:  func(n int) error { return r.told(ctx, history.Counts{Charges: n}) },
+	}
+	err := m.all(ctx, func(take func(provider.Intent) error) error {
+		return r.provider.ListIntents(ctx, since, time.Time{}, take)
+	})
 	if unsupported(err) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return b.flush()
+	return err
 }
 
 func (r *rebuild) intent(ctx context.Context, tx db.DBTX, got provider.Intent, n claimNote) (bool, error) {
 	op, request := rebuiltOperation(got.Tags.Operation, n), rebuiltRequest(got.Terms, got.Tags, n)
 	request.Amount, request.Currency, request.Livemode = got.Amount, got.Currency, got.Livemode
 	i := intending{creation{provider: r.provider, store: r.store, cfg: r.cfg}}
-	switch got.Status {
-	case provider.IntentRequiresAction, provider.IntentProcessing:
-		return r.restore(ctx, tx, op, n, i.waiting(op, intentFrozen{Request: request}, got), false)
-	case provider.IntentRequiresPaymentMethod, provider.IntentCanceled:
-		if got.Failure == nil { // it was never confirmed: nothing was answered, and nothing moves
-			return false, nil
-		}
+	switch {
+	case !answered(got):
+		return false, nil
+	case got.Failure != nil && !waits(got):
 		return r.restore(ctx, tx, op, n, i.through(got.ID).refused(op, request, *got.Failure), false)
 	}
-	return false, nil // requires_confirmation: nothing moves without us; the others have a charge
+	return r.restore(ctx, tx, op, n, i.waiting(op, intentFrozen{Request: request}, got), false)
+}
+
+func waits(i provider.Intent) bool {
+	return i.Status == provider.IntentRequiresAction || i.Status == provider.IntentProcessing
+}
+
+// answered reports whether a caller was told of an intent that has no charge: it waits for its payer, or
+// came to nothing. One that was never confirmed moves nothing without us; the others have a charge.
+func answered(i provider.Intent) bool {
+	ended := i.Status == provider.IntentRequiresPaymentMethod || i.Status == provider.IntentCanceled
+	return waits(i) || ended && i.Failure != nil
 }
 
 const (

@@ -16,23 +16,23 @@ import (
 )
 
 func (r *rebuild) allRefunds(ctx context.Context, since time.Time) error {
-	b := batches[provider.Refund]{work: func(page []provider.Refund) error {
-		for _, got := range page {
+	m := missing[provider.Refund]{
+		rebuild: r, write: r.refund,
+		about: func(f provider.Refund) (string, provider.Tags, *provider.Terms) { return f.ID, f.Tags, f.Terms },
+		told:  func(n int) error { return r.told(ctx, history.Counts{Refunds: n}) },
+	}
+	err := m.all(ctx, func(take func(provider.Refund) error) error {
+		return r.provider.ListRefunds(ctx, since, time.Time{}, func(got provider.Refund) error {
 			if got.Tags.Installation != r.cfg.Installation && got.ChargeID != "" { // made elsewhere, maybe of a charge of ours
 				r.changed[got.ChargeID] = struct{}{}
 			}
-		}
-		n, err := missing(ctx, r, page, func(f provider.Refund) (string, provider.Tags, *provider.Terms) { return f.ID, f.Tags, f.Terms }, r.refund)
-		return errors.Join(err, r.told(ctx, history.Counts{Refunds: n}))
-	}}
-	err := r.provider.ListRefunds(ctx, since, time.Time{}, b.add)
+			return take(got)
+		})
+	})
 	if unsupported(err) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return b.flush()
+	return err
 }
 
 // refund writes a refund that was forgotten, with its amount, its key and its events.

@@ -102,16 +102,18 @@ func (g *Guard) rebuild(ctx context.Context, h db.History, row db.RecoveryLeaseR
 	defer stop(nil)
 	go g.renew(ctx, stop)
 	settled := time.After(settle)
-	err := g.walk(ctx, row)
+	again, err := g.walk(ctx, row)
 	if err == nil {
-		again, ok := g.cfg.Books.Now()
+		if now, ok := g.cfg.Books.Now(); ok { // a provider that tells no time is read from the same moment again
+			again = now.Add(-overlap)
+		}
 		select {
 		case <-settled:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if ok && settle > 0 {
-			err = g.read(ctx, row.N, again.Add(-overlap))
+		if settle > 0 {
+			err = g.read(ctx, row.N, again)
 		}
 	}
 	if err == nil {
@@ -141,24 +143,24 @@ func (g *Guard) renew(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// walk reads the books from where the recovery begins, which is decided once.
-func (g *Guard) walk(ctx context.Context, row db.RecoveryLeaseRow) error {
+// walk reads the books from where the recovery begins, which is decided once, and returns that moment.
+func (g *Guard) walk(ctx context.Context, row db.RecoveryLeaseRow) (time.Time, error) {
 	since := row.Since
 	if since == nil {
 		from, err := g.cfg.Books.Since(ctx)
 		if err != nil {
-			return err
+			return from, err
 		}
 		since = &from
 		err = db.Retry(ctx, func(ctx context.Context) error {
 			return db.New().RecoverySince(ctx, g.pool, db.RecoverySinceParams{N: row.N, Since: from})
 		})
 		if err != nil {
-			return err
+			return from, err
 		}
 	}
 	g.cfg.Log.InfoContext(ctx, "rebuilding what the database has forgotten from the provider's books", "since", *since, "reason", row.Reason)
-	return g.read(ctx, row.N, *since)
+	return *since, g.read(ctx, row.N, *since)
 }
 
 func (g *Guard) read(ctx context.Context, n int64, since time.Time) error {

@@ -28,10 +28,12 @@ type terms struct {
 	Pairs        object[map[string]text] `json:"metadata"`
 }
 
+// terms gives back what we sent, as it was: cleaned as the provider's own words are, a line's end or a
+// long text of a client's would come back as another.
 func (p *Provider) terms(t *terms) *provider.Terms {
 	out := &provider.Terms{
-		Customer: p.clean(string(t.Customer)), Description: p.clean(string(t.Description)), ReceiptEmail: p.clean(string(t.ReceiptEmail)),
-		StatementDescriptorSuffix: p.clean(string(t.Suffix)), Reason: p.clean(string(t.Reason)), Metadata: map[string]string{},
+		Customer: storable(t.Customer), Description: storable(t.Description), ReceiptEmail: storable(t.ReceiptEmail),
+		StatementDescriptorSuffix: storable(t.Suffix), Reason: storable(t.Reason), Metadata: map[string]string{},
 	}
 	if t.Pairs.at == nil {
 		return out
@@ -42,10 +44,15 @@ func (p *Provider) terms(t *terms) *provider.Terms {
 		case provider.MetadataClaim:
 			out.Claim = string(v)
 		default:
-			out.Metadata[p.clean(k)] = p.clean(string(v))
+			out.Metadata[storable(k)] = storable(v)
 		}
 	}
 	return out
+}
+
+// storable leaves out what no database of ours could have kept: somebody else wrote it.
+func storable[S ~string](s S) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(s), "\uFFFD"), "\x00", "")
 }
 
 type bookedCharge struct {

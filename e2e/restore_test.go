@@ -37,7 +37,7 @@ func (r *restored) post(c *apitest.Client, key string) apitest.Answer {
 	case "hold":
 		return c.Charge(key, `{"amount":700,"currency":"usd","source":"tok_visa","capture":false,"metadata":{"order":"7"},"description":"a hold"}`)
 	}
-	return c.Charge(key, `{"amount":2000,"currency":"usd","source":"tok_visa","description":"tea","metadata":{"order":"`+key+`"}}`)
+	return c.Charge(key, `{"amount":2000,"currency":"usd","source":"tok_visa","description":"tea\tfor\ntwo","metadata":{"order":"`+key+`","note":"`+strings.Repeat("é", 500)+`"}}`)
 }
 
 // before makes what the copy has.
@@ -179,13 +179,33 @@ func TestRestoredFromATemplate(t *testing.T) {
 			t.Errorf("the event %s (%s) is not told again: %q", id, what, again[id])
 		}
 	}
+	r.readOn(c)
 	// Seven events are of what was done since: nothing else is new.
 	if n := len(again) - len(told); n != 4 {
 		t.Errorf("%d events are told that were not told before, want 4: %v", n, again)
 	}
 }
 
-// events are all events of the account: id to type and object.
+// readOn reads on after each of the charges that were forgotten: those that came after it are there.
+func (r *restored) readOn(c *apitest.Client) {
+	r.t.Helper()
+	for i := range forgotten - 1 {
+		cursor := ""
+		for id, what := range events(r.t, c) {
+			if strings.HasPrefix(what, "charge.succeeded "+r.answers[fmt.Sprint("charge-", i)].ID()) {
+				cursor = id
+			}
+		}
+		a := c.Get("/v1/events?limit=100&starting_after=" + cursor)
+		for later := i + 1; later < forgotten; later++ {
+			if key := fmt.Sprint("charge-", later); !strings.Contains(string(a.Body), r.answers[key].ID()) {
+				r.t.Errorf("a reader that stood at the event of charge-%d does not get %s", i, key)
+			}
+		}
+	}
+}
+
+// events are all events of the account: id to type, object, place among the object's events and what was refunded.
 func events(t *testing.T, c *apitest.Client) map[string]string {
 	t.Helper()
 	all, after := map[string]string{}, ""
@@ -195,12 +215,18 @@ func events(t *testing.T, c *apitest.Client) map[string]string {
 			HasMore bool `json:"has_more"`
 			Data    []struct {
 				ID, Type string
-				Data     struct{ Object struct{ ID string } }
+				Sequence int
+				Data     struct {
+					Object struct {
+						ID             string
+						AmountRefunded int64 `json:"amount_refunded"`
+					}
+				}
 			}
 		}
 		a.JSON(&page)
 		for _, e := range page.Data {
-			all[e.ID] = e.Type + " " + e.Data.Object.ID
+			all[e.ID] = fmt.Sprint(e.Type, " ", e.Data.Object.ID, ", ", e.Sequence, ". of it, refunded ", e.Data.Object.AmountRefunded)
 			after = "&starting_after=" + e.ID
 		}
 		if !page.HasMore {

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"paidonce/api/apitest"
+)
+
+// copied makes a copy of the database beside it; put back, it is another database of the same server.
+func (r *restored) copied() (putBack func()) {
+	r.t.Helper()
+	name := strings.TrimPrefix(parsed(r.t, r.dbURL).Path, "/")
+	execSQL(r.t, withDatabase(r.t, r.dbURL, "postgres"), "CREATE DATABASE "+name+"_backup TEMPLATE "+name)
+	return func() {
+		r.dbURL = withDatabase(r.t, r.dbURL, name+"_backup")
+		r.env = append(r.env, "DATABASE_URL="+r.dbURL)
+	}
+}
+
+// A capture is answered as at first, whatever became of the charge since.
+func TestCaptureThatWasRefundedSince(t *testing.T) {
+	t.Parallel()
+	r := &restored{world: newWorld(t)}
+	p := r.serve()
+	r.before(r.client(p))
+	p.kill()
+	putBack := r.copied()
+	p = r.serve()
+	c := r.client(p)
+	first := r.post(c, "capture-1")
+	if a := c.Post("/v1/refunds", "refund-1", fmt.Sprintf(`{"charge":%q,"amount":50}`, r.held)); first.Code != http.StatusOK || a.Code != http.StatusCreated {
+		t.Fatalf("%d %s, %d %s", first.Code, first.Body, a.Code, a.Body)
+	}
+	p.kill()
+	putBack()
+	c = r.client(r.serve())
+	var again apitest.Answer
+	eventually(t, "the capture is known", func() bool { again = r.post(c, "capture-1"); return again.Code != http.StatusServiceUnavailable })
+	if again.Code != first.Code || string(again.Body) != string(first.Body) {
+		t.Errorf("%d %s\nwas told before: %d %s", again.Code, again.Body, first.Code, first.Body)
+	}
+}
+
+// A charge that waits for its payer has no charge at the provider yet: its intent alone shows that the database has forgotten it. The copy
+// is put back in its place, while no server of ours runs.
+func TestOnlyAnIntentWasForgotten(t *testing.T) {
+	t.Parallel()
+	const waits = `{"amount":2000,"currency":"usd","source":"tok_threeDSecureRequired"}`
+	r := &restored{world: newWorld(t, "STRIPE_FLOW=payment_intents")}
+	p := r.serve()
+	if a := r.client(p).Charge("old", twenty); a.Code != http.StatusCreated {
+		t.Fatalf("%d %s", a.Code, a.Body)
+	}
+	first := r.client(p).Charge("waits", waits)
+	p.kill()
+	for _, table := range []string{"operation_log", "outbox", "charges", "idempotency_keys"} {
+		execSQL(t, r.dbURL, "DELETE FROM "+table+" WHERE operation_id = (SELECT k.operation_id FROM idempotency_keys k WHERE k.key = 'waits')")
+	}
+	for range 2 { // after the recovery, a restart costs nothing
+		p = r.serve()
+		var again apitest.Answer
+		eventually(t, "the charge is known", func() bool {
+			again = r.client(p).Charge("waits", waits)
+			return again.Code != http.StatusServiceUnavailable
+		})
+		if again.Code != http.StatusCreated || string(again.Body) != string(first.Body) {
+			t.Errorf("%d %s\nwas told before: %d %s", again.Code, again.Body, first.Code, first.Body)
+		}
+		p.kill()
+	}
+	if n := querySQL[int](t, r.dbURL, "SELECT count(*) FROM recoveries"); n != 1 {
+		t.Errorf("%d recoveries, want one", n)
+	}
+}

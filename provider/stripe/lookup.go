@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -105,7 +106,7 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	query := &form.Values{}
 	query.Add("charge", l.ChargeID)
 	var hits []provider.Refund
-	err := walk(ctx, p, "/v1/refunds", query, p.pages, func(r *refundFields) (string, error) {
+	err := walk(ctx, p, "/v1/refunds", query, p.pages, 1, func(r *refundFields) (string, error) {
 		if r.Charge == "" {
 			r.Charge = ref(l.ChargeID)
 		}
@@ -141,10 +142,20 @@ func noTags() *provider.Error {
 	return &provider.Error{Kind: provider.Conflict, Message: "a look-up needs the operation's and the installation's tag"}
 }
 
+// pagePause doubles before each further try of a page: Stripe's limits are by the second.
+const pagePause = 250 * time.Millisecond
+
+// passes reports whether a read that failed may succeed in a moment.
+func passes(err error) bool {
+	var e *provider.Error
+	return errors.As(err, &e) && !e.Alert && (e.HTTPStatus < 400 || e.HTTPStatus >= 500 || e.HTTPStatus == http.StatusTooManyRequests)
+}
+
 // walk goes through all pages of a list, newest first, and hands every object to take, which gives its id; only that every object must have. The end is
 // where Stripe says that there is no more; whatever looks like an end but isn't said to be one is an error, because the
-// caller draws a conclusion from what is missing.
-func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, pages int, take func(*T) (string, error)) error {
+// caller draws a conclusion from what is missing. Each page but the first is tried up to tries times: a long walk that began anew at each failure would
+// hardly ever end, and one that fails at once is better told.
+func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, pages, tries int, take func(*T) (string, error)) error {
 	query.Add("limit", strconv.Itoa(pageSize))
 	cursor := ""
 	for range pages {
@@ -152,6 +163,14 @@ func walk[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 			query.Set("starting_after", cursor)
 		}
 		items, more, err := page[T](ctx, p, path, query)
+		for try := 1; try < tries && cursor != "" && passes(err); try++ {
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(pagePause << (try - 1)):
+			}
+			items, more, err = page[T](ctx, p, path, query)
+		}
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func NewRebuilder(s *Store, p provider.Provider, cfg Config, log *slog.Logger) *
 func (b *Rebuilder) Now() (time.Time, bool) { return b.provider.Now() }
 
 // Claimed returns the operations that this process has claimed last.
-func (b *Rebuilder) Claimed() []string { return b.store.recent.list() }
+func (b *Rebuilder) Claimed() []string { return b.store.recent.list(b.store.keyTTL) }
 
 // Forget makes Claimed begin anew.
 func (b *Rebuilder) Forget() { b.store.recent.clear() }

@@ -29,12 +29,14 @@ func (c *recentClaims) add(operationID string) {
 	c.next = (c.next + 1) % recentMax
 }
 
-func (c *recentClaims) list() []string {
+// list returns what was claimed within recentFor, and within keptFor: that long a key's row is kept at
+// least, and of a capture that came to nothing there is no other trace.
+func (c *recentClaims) list(keptFor time.Duration) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ids := make([]string, 0, recentMax)
 	for i, id := range c.ids {
-		if id != "" && time.Since(c.at[i]) < recentFor { //tidy:clock as above
+		if id != "" && time.Since(c.at[i]) < min(recentFor, keptFor) { //tidy:clock as above
 			ids = append(ids, id)
 		}
 	}

@@ -25,7 +25,8 @@ const readHistory = `SELECT concat_ws('/', (SELECT c.system_identifier FROM pg_c
 	(SELECT count(*) FROM unnest($1::text[]) AS o (id)
 		WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id)
 			AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id)
-			AND NOT EXISTS (SELECT FROM idempotency_keys k WHERE k.operation_id = o.id))
+			AND NOT EXISTS (SELECT FROM idempotency_keys k WHERE k.operation_id = o.id)
+			AND NOT EXISTS (SELECT FROM operation_log l WHERE l.operation_id = o.id))
 FROM installation i CROSS JOIN history_mark m`
 
 // ReadHistory reads it, and how many of the claimed operations are not there. A standby has no

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"paidonce/api/apitest"
 )
@@ -73,5 +74,62 @@ func TestOnlyAnIntentWasForgotten(t *testing.T) {
 	}
 	if n := querySQL[int](t, r.dbURL, "SELECT count(*) FROM recoveries"); n != 1 {
 		t.Errorf("%d recoveries, want one", n)
+	}
+}
+
+// What cannot be rebuilt is found once: after that a restart costs nothing.
+func TestRefundThatCannotBeRebuilt(t *testing.T) {
+	t.Parallel()
+	r := &restored{world: newWorld(t)}
+	p := r.serve()
+	r.before(r.client(p))
+	if a := r.post(r.client(p), "refund-1"); a.Code != http.StatusCreated {
+		t.Fatalf("%d %s", a.Code, a.Body)
+	}
+	p.kill()
+	for _, statement := range []string{
+		"DELETE FROM outbox WHERE operation_id = (SELECT k.operation_id FROM idempotency_keys k WHERE k.key = 'refund-1')",
+		"DELETE FROM refunds", "DELETE FROM idempotency_keys WHERE key = 'refund-1'",
+		"UPDATE charges SET provider_id = 'ch_elsewhere' WHERE id = '" + r.charge + "'",
+	} {
+		execSQL(t, r.dbURL, statement)
+	}
+	for i := range 2 {
+		p = r.serve()
+		c := r.client(p)
+		eventually(t, "claims go on", func() bool { return c.Charge(fmt.Sprint("new-", i), twenty).Code == http.StatusCreated })
+		if a := r.post(c, "refund-1"); a.Code != http.StatusInternalServerError || a.Error().Code != "operation_parked" {
+			t.Errorf("the refund: %d %s, want operation_parked", a.Code, a.Body)
+		}
+		p.kill()
+	}
+	if n := querySQL[int](t, r.dbURL, "SELECT count(*) FROM recoveries"); n != 1 {
+		t.Errorf("%d recoveries, want one", n)
+	}
+}
+
+// A key whose time is over is swept, and of a capture nothing else is left: that is not taken for a fork.
+func TestSweptCaptureIsNoFork(t *testing.T) {
+	t.Parallel()
+	r := &restored{world: newWorld(t, "PAIDONCE_KEY_TTL=1s", "PAIDONCE_PROVIDER_KEY_WINDOW=1s")}
+	p := r.serve()
+	c := r.client(p)
+	r.before(c)
+	if a := r.post(c, "capture-1"); a.Code != http.StatusOK {
+		t.Fatalf("%d %s", a.Code, a.Body)
+	}
+	eventually(t, "the key is swept", func() bool {
+		r.run(nil, "sweep")
+		return querySQL[int](t, r.dbURL, "SELECT count(*) FROM idempotency_keys") == 0
+	})
+	// Each new connection and each second has the servers look.
+	for i := range 30 {
+		if a := c.Charge(fmt.Sprint("new-", i), twenty); a.Code != http.StatusCreated {
+			t.Errorf("%d %s", a.Code, a.Body)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n := querySQL[int](t, r.dbURL, "SELECT count(*) FROM recoveries"); n != 0 {
+		t.Errorf("%d recoveries, want none", n)
 	}
 }

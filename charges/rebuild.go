@@ -107,7 +107,14 @@ func (b *Rebuilder) newest(ctx context.Context, what string, list func(see func(
 	case err != nil && !errors.Is(err, errEnough):
 		return "", fmt.Errorf("the provider's list of %ss: %w (%w)", what, err, idemkeys.ErrProviderAway)
 	}
-	unknown, err := b.unknown(ctx, ours)
+	if len(ours) == 0 {
+		return "", nil
+	}
+	var unknown []string
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		unknown, err = b.store.queries.OperationsForgotten(ctx, b.store.pool, ours)
+		return err
+	})
 	if err != nil || len(unknown) == 0 {
 		return "", err
 	}

@@ -529,6 +529,33 @@ func (q *Queries) NewestAtProvider(ctx context.Context, db DBTX, arg NewestAtPro
 	return items, nil
 }
 
+const operationsForgotten = `-- name: OperationsForgotten :many
+SELECT o.id::text AS id FROM unnest($1::text[]) AS o (id)
+WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id) AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id)
+    AND NOT EXISTS (SELECT FROM recovered_keys k WHERE k.operation_id = o.id) AND NOT EXISTS (SELECT FROM idempotency_keys k WHERE k.operation_id = o.id)
+`
+
+// Which of these operations nothing here tells of. One that could not be rebuilt is known by its key: it is found once, not at every start.
+func (q *Queries) OperationsForgotten(ctx context.Context, db DBTX, operationIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, operationsForgotten, operationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const operationsUnknown = `-- name: OperationsUnknown :many
 SELECT o.id::text AS id FROM unnest($1::text[]) AS o (id)
 WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id) AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id)

@@ -83,6 +83,12 @@ WHERE c.provider_id IS NOT NULL AND c.settled_at IS NOT NULL AND (@provider_acco
 SELECT o.id::text AS id FROM unnest(@operation_ids::text[]) AS o (id)
 WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id) AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id);
 
+-- name: OperationsForgotten :many
+-- Which of these operations nothing here tells of. One that could not be rebuilt is known by its key: it is found once, not at every start.
+SELECT o.id::text AS id FROM unnest(@operation_ids::text[]) AS o (id)
+WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id) AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id)
+    AND NOT EXISTS (SELECT FROM recovered_keys k WHERE k.operation_id = o.id) AND NOT EXISTS (SELECT FROM idempotency_keys k WHERE k.operation_id = o.id);
+
 -- name: AccountRestore :exec
 -- An account that was made after the moment to which the database was put back. Its API keys are gone; a person makes new ones.
 INSERT INTO accounts (id, name) VALUES (@id, 'recovered ' || @id) ON CONFLICT DO NOTHING;

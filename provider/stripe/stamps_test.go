@@ -41,7 +41,7 @@ func TestCreatedIsOffDate(t *testing.T) {
 			l := b.lookup(n)
 			l.From, l.To = l.From.Add(-off), l.To.Add(-off) // by its Date
 			wantFound(t, p, l, 1)
-			b.missing = n
+			b.missing.Store(n)
 			l.Tags.Installation = "other" // as one that was never made
 			wantFound(t, p, l, 0)
 		})

@@ -140,11 +140,15 @@ func isForbidden(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "42501"
 }
 
-// rights are what a charge needs, from the look at the API key to the stored answer and the event; a test charges with these and no others.
+// rights are what a charge needs, from the look at the API key to the stored answer and the event, and what a server needs
+// before it claims anything: it knows its account at the provider, and vouches for the history of the database. A test charges
+// with these and no others.
 const rights = `
 	('api_keys', 'SELECT'), ('installation', 'SELECT'), ('charges', 'SELECT'), ('charges', 'INSERT'), ('charges', 'UPDATE'),
 	('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'), ('idempotency_keys', 'UPDATE'), ('idempotency_keys', 'DELETE'),
-	('operation_log', 'INSERT'), ('outbox', 'INSERT'), ('outbox', 'SELECT'), ('recovered_keys', 'SELECT')`
+	('operation_log', 'INSERT'), ('outbox', 'INSERT'), ('outbox', 'SELECT'), ('recovered_keys', 'SELECT'), ('refunds', 'SELECT'),
+	('provider_accounts', 'SELECT'), ('history_mark', 'SELECT'), ('history_mark', 'UPDATE'),
+	('servers', 'SELECT'), ('servers', 'INSERT'), ('servers', 'UPDATE'), ('servers', 'DELETE')`
 
 // checkRights tells whether the role may do to each table what a charge does to it.
 func checkRights(ctx context.Context, on DBTX) error {

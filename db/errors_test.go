@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -73,7 +72,7 @@ func TestRetryReRunsRealSerializationFailures(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `CREATE TABLE seats (id int, taken bool); INSERT INTO seats VALUES (1, false), (2, false)`); err != nil {
 		t.Fatal(err)
 	}
-	meet := make(chan struct{}, 1)
+	meet := make(chan struct{})
 	tries := [2]int{}
 	takeOne := func(me int, see, take int) error {
 		return db.Retry(t.Context(), func(ctx context.Context) error {
@@ -86,7 +85,6 @@ func TestRetryReRunsRealSerializationFailures(t *testing.T) {
 				if tries[me] == 1 { // both have read before either writes
 					select {
 					case meet <- struct{}{}:
-						time.Sleep(50 * time.Millisecond)
 					case <-meet:
 					}
 				}

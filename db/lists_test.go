@@ -309,8 +309,7 @@ func TestListIndexesAreBuiltAnew(t *testing.T) {
 	}
 	defer conn.Close(context.Background())
 	for _, sql := range []string{
-		`CREATE INDEX charges_newest ON charges (account_id, created_at DESC, id DESC)`,
-		`DELETE FROM paidonce_db_version WHERE version_id IN (18, 19)`,
+		`DELETE FROM paidonce_db_version WHERE version_id = 18`,
 		`DROP INDEX charges_pending, refunds_of_charge`,
 		`UPDATE pg_index SET indisvalid = false, indisready = false WHERE indexrelid = 'charges_listed'::regclass`, // as it is when its building was cut off
 	} {
@@ -355,12 +354,12 @@ func TestListIndexesAreBuiltAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := other.Query(t.Context(), `SELECT c.relname || ' ' || i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-		WHERE c.relname IN ('charges_listed', 'charges_pending', 'charges_of_customer', 'refunds_of_charge', 'charges_newest', 'refunds_charge') ORDER BY 1`)
+		WHERE c.relname IN ('charges_listed', 'charges_pending', 'charges_of_customer', 'refunds_of_charge', 'charges_newest') ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if want := []string{"charges_listed true", "charges_of_customer true", "charges_pending true", "refunds_of_charge true"}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"charges_listed true", "charges_newest true", "charges_of_customer true", "charges_pending true", "refunds_of_charge true"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v (%v)", got, want, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,8 @@ const (
 	lookEvery = time.Second
 	// lookLeast is between two looks, however many callers want one: each is a question to the database.
 	lookLeast = 20 * time.Millisecond
-	// markEvery is how often a server counts the mark up and says that it is there.
+	// markEvery is how often a server counts the mark up and says that it is there. One that has claimed
+	// something does so at its next look: then the others notice, too, if that is taken back.
 	markEvery = 10 * time.Second
 	// aliveWithin: servers that were seen this long before the last one have to vouch after a promotion.
 	// Six marks: one that is busy or slow has not been given up by then.
@@ -100,6 +102,7 @@ type Guard struct {
 	mark    int64
 	probed  bool // the books were looked at since this process started
 	marked  time.Time
+	newest  string // of the claims that the mark counts
 	reason  string // why claims are held
 	cause   error  // of the last look that came to nothing, as long as nothing shows a fork
 	told    string // what was logged last, so that it is logged once
@@ -293,7 +296,7 @@ func (g *Guard) look(ctx context.Context) error {
 		g.mu.Unlock()
 		return err
 	}
-	if err := g.remember(ctx, h); err != nil || !g.probed {
+	if err := g.remember(ctx, h, claimed); err != nil || !g.probed {
 		return err
 	}
 	g.release()
@@ -322,9 +325,10 @@ func (g *Guard) compare(h db.History) (reason string, lossy bool) {
 }
 
 // remember keeps what this process knows of the database, and counts the mark up now and then.
-func (g *Guard) remember(ctx context.Context, h db.History) error {
+func (g *Guard) remember(ctx context.Context, h db.History, claimed []string) error {
+	newest := slices.Max(append(claimed, "")) // they are in order of time
 	g.mu.Lock()
-	due := time.Since(g.marked) >= markEvery
+	due := time.Since(g.marked) >= markEvery || newest > g.newest
 	g.place, g.mark = h.Place, max(g.mark, h.Mark)
 	mark := g.mark
 	g.mu.Unlock()
@@ -339,7 +343,7 @@ func (g *Guard) remember(ctx context.Context, h db.History) error {
 		return err
 	}
 	g.mu.Lock()
-	g.mark, g.marked = max(g.mark, mark), time.Now()
+	g.mark, g.marked, g.newest = max(g.mark, mark), time.Now(), newest
 	g.mu.Unlock()
 	return nil
 }
@@ -392,5 +396,5 @@ func (g *Guard) leave(ctx context.Context, h db.History, reason string) error {
 	if h.ForkedAt == nil {
 		g.release()
 	}
-	return g.remember(ctx, h)
+	return g.remember(ctx, h, nil)
 }

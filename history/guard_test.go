@@ -167,6 +167,28 @@ func TestWhatShowsAFork(t *testing.T) {
 	}
 }
 
+// What one server has claimed shows in the mark at its next look, so that all notice if it is taken back.
+func TestMarkFollowsClaims(t *testing.T) {
+	t.Parallel()
+	pool, claims, idle := open(t), &books{}, &books{}
+	one, kill := guard(t, pool, claims, false)
+	two, _ := guard(t, pool, idle, false)
+	mark := func() (n int64) {
+		if err := pool.QueryRow(context.Background(), `SELECT mark FROM history_mark`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	until(t, "both are open", func() bool { return one.Held() == nil && two.Held() == nil && mark() == 2 })
+	exec(t, pool, `INSERT INTO operation_log (operation_id, event, attempt, actor) VALUES ('op_1', 'settled', 1, 'test')`)
+	claims.claimed.Store(&[]string{"op_1"})
+	until(t, "the claim is counted", func() bool { return mark() == 3 })
+	time.Sleep(5 * time.Second) // five looks of the other
+	kill()
+	exec(t, pool, `UPDATE history_mark SET mark = 2`)
+	until(t, "the one that claimed nothing notices", func() bool { return idle.rebuilds.Load() == 2 })
+}
+
 // At its start a server looks at what the books begin with; while they cannot be read, nothing is claimed.
 func TestBooksAreLookedAtFirst(t *testing.T) {
 	t.Parallel()

@@ -98,6 +98,19 @@ func NotConnected(err error) bool {
 	return errors.As(err, &refused)
 }
 
+// Advice is what a person can do about it, where the database refuses what a command asks for; "" otherwise.
+func Advice(err error) string {
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg):
+	case pg.Code == "42501":
+		return "the role of DATABASE_URL may not do that: GRANT it the right, or use the role that owns the tables"
+	case pg.Code == "25006":
+		return "the database takes no writes: it is a standby, or its default_transaction_read_only is on"
+	}
+	return ""
+}
+
 // IsUndefinedTable tells whether a statement failed because a table does not exist.
 func IsUndefinedTable(err error) bool {
 	var pg *pgconn.PgError

@@ -146,7 +146,7 @@ func isForbidden(err error) bool {
 const rights = `
 	('api_keys', 'SELECT'), ('installation', 'SELECT'), ('charges', 'SELECT'), ('charges', 'INSERT'), ('charges', 'UPDATE'),
 	('idempotency_keys', 'SELECT'), ('idempotency_keys', 'INSERT'), ('idempotency_keys', 'UPDATE'), ('idempotency_keys', 'DELETE'),
-	('operation_log', 'INSERT'), ('outbox', 'INSERT'), ('outbox', 'SELECT'), ('recovered_keys', 'SELECT'), ('refunds', 'SELECT'),
+	('operation_log', 'SELECT'), ('operation_log', 'INSERT'), ('outbox', 'INSERT'), ('outbox', 'SELECT'), ('recovered_keys', 'SELECT'), ('refunds', 'SELECT'),
 	('provider_accounts', 'SELECT'), ('history_mark', 'SELECT'), ('history_mark', 'UPDATE'),
 	('servers', 'SELECT'), ('servers', 'INSERT'), ('servers', 'UPDATE'), ('servers', 'DELETE')`
 

@@ -32,7 +32,7 @@ var chargeRights = []string{
 
 // standingRights are what a server needs before it claims anything. One that has looked already goes on for a while without.
 var standingRights = []string{
-	"SELECT ON refunds", "SELECT ON provider_accounts", "SELECT ON history_mark", "UPDATE ON history_mark",
+	"SELECT ON refunds", "SELECT ON operation_log", "SELECT ON provider_accounts", "SELECT ON history_mark", "UPDATE ON history_mark",
 	"SELECT ON servers", "INSERT ON servers", "UPDATE ON servers", "DELETE ON servers",
 }
 
@@ -212,5 +212,30 @@ func TestAStandbyIsNotStartedOn(t *testing.T) {
 	execSQL(t, standby, "SELECT pg_promote()")
 	if p := w.serve("DATABASE_URL=" + standby); get(p.url+"/readyz") != 200 {
 		t.Error("the promoted one is not ready")
+	}
+}
+
+// Commands say what to do about a right that is missing, and about a database that takes no writes.
+func TestCommandsSayWhatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	role, address := w.roleURL()
+	execSQL(t, w.dbURL, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	few, standby := "DATABASE_URL="+address, "DATABASE_URL="+w.dbURL+"&default_transaction_read_only=on"
+	if !strings.Contains(w.dbURL, "?") {
+		standby = "DATABASE_URL=" + w.dbURL + "?default_transaction_read_only=on"
+	}
+	for _, try := range []struct {
+		database, advice string
+		command          []string
+	}{
+		{few, "GRANT it the right", []string{"apikeys", "create", "--account", "shop"}},
+		{few, "GRANT it the right", []string{"sweep"}},
+		{standby, "takes no writes", []string{"apikeys", "create", "--account", "shop"}},
+	} {
+		r := w.run([]string{try.database}, try.command...)
+		if r.code != 1 || !strings.Contains(r.stderr, try.advice) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %s", try.command, r.code, r.stderr)
+		}
 	}
 }

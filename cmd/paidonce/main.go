@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"paidonce/db"
 )
 
 // Exit codes, also in every command's help.
@@ -52,7 +54,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "paidonce:", err)
 		return exitFailed
 	default:
-		fmt.Fprintln(stderr, "paidonce:", inOneLine(err))
+		said := inOneLine(err)
+		if advice := db.Advice(err); advice != "" {
+			said += ": " + advice
+		}
+		fmt.Fprintln(stderr, "paidonce:", said)
 		return exitFailed
 	}
 }

@@ -135,8 +135,14 @@ func TestPythonSDKOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	secure := &proc{url: front.URL}
-	impatient := strings.Replace(readme(t), "base_url=", "deadline=1.0, base_url=", 1)
-	out, err := w.python(t.TempDir(), secure, nil, "-c", impatient).CombinedOutput()
+	var out []byte
+	for _, deadline := range []string{"1.0", "4.0", "16.0"} { // on a busy machine the last attempt has no time for a handshake
+		impatient := strings.Replace(readme(t), "base_url=", "deadline="+deadline+", base_url=", 1)
+		out, err = w.python(t.TempDir(), secure, nil, "-c", impatient).CombinedOutput()
+		if err == nil || strings.Contains(string(out), "certificate verify failed") {
+			break
+		}
+	}
 	if err == nil || !strings.Contains(string(out), "certificate verify failed") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -16,7 +16,7 @@ func TestBooksGoOnAfterAPageThatFailed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusTooManyRequests} {
 		asked := 0
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if asked++; asked%2 == 0 {
 				w.WriteHeader(status)
 				_, _ = w.Write([]byte(stripeError("api_error", "")))

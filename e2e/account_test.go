@@ -61,7 +61,11 @@ func (s *sim) send(kind, object string) {
 // refused checks that a command ends at once, with one line that names what it must and no key.
 func (w *world) refused(env []string, wants []string, args ...string) {
 	w.t.Helper()
-	r := w.run(env, args...)
+	var r result
+	eventually(w.t, "the provider answers in time", func() bool {
+		r = w.run(env, args...)
+		return !strings.Contains(r.stderr, "no answer in time")
+	})
 	last := r.stderr[strings.LastIndex(strings.TrimSuffix(r.stderr, "\n"), "\n")+1:]
 	if r.code != 1 || !strings.HasPrefix(last, "paidonce: ") || strings.Contains(r.stderr, "Secret") {
 		w.t.Errorf("%v: exit code %d\n%s", args, r.code, r.stderr)

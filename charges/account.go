@@ -2,7 +2,6 @@ package charges
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -88,16 +87,13 @@ func (s *Store) NeedAccount(sender string) {
 
 // accountOf reads the account out of what is frozen of an operation of any kind.
 func accountOf(params []byte) (int16, error) {
-	var f struct {
+	f, err := thaw[struct {
 		Account int16 `json:"account"`
 		Request struct {
 			Account int16 `json:"account"`
 		} `json:"request"`
-	}
-	if err := json.Unmarshal(params, &f); err != nil {
-		return 0, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
-	}
-	return max(f.Account, f.Request.Account), nil
+	}](params)
+	return max(f.Account, f.Request.Account), err
 }
 
 // guarded is a kind whose phases never see an operation of another account than ours.
@@ -144,7 +140,7 @@ func (s *Store) ours(ctx context.Context, op idemkeys.Operation) error {
 		s.own.replaced.Store(true)
 		return &idemkeys.Unresolved{Reason: why, NotExecuted: true}
 	}
-	return &idemkeys.Unresolved{Reason: why, Park: true}
+	return parked("%s", why)
 }
 
 // bothAccounts reads an operation's account and our own.
@@ -170,17 +166,21 @@ var errReplaced = fmt.Errorf("operations are sent to another account at the prov
 // Replaced tells whether the installation has left our account for another: an error says so. It asks the
 // database, whose own errors are not told: they say nothing of it.
 func (s *Store) Replaced(ctx context.Context) error {
-	var current int16
-	if err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		current, err = s.queries.ProviderAccountCurrent(ctx, s.pool)
-		return err
-	}); err == nil {
+	if current, err := s.currentAccount(ctx); err == nil {
 		s.own.replaced.Store(current != s.own.account())
 	}
 	if s.own.replaced.Load() {
 		return errReplaced
 	}
 	return nil
+}
+
+func (s *Store) currentAccount(ctx context.Context) (number int16, err error) {
+	err = db.Retry(ctx, func(ctx context.Context) (err error) {
+		number, err = s.queries.ProviderAccountCurrent(ctx, s.pool)
+		return err
+	})
+	return number, err
 }
 
 // stillCurrent is nil while the installation works for our account.

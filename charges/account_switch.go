@@ -168,11 +168,7 @@ func (s *Store) OfCurrentAccount(ctx context.Context, operationID string) (bool,
 	if err != nil || !found {
 		return err == nil, err
 	}
-	var current int16
-	err = db.Retry(ctx, func(ctx context.Context) (err error) {
-		current, err = s.queries.ProviderAccountCurrent(ctx, s.pool)
-		return err
-	})
+	current, err := s.currentAccount(ctx)
 	return current == unasked || max(number, firstAccount) == current, err
 }
 

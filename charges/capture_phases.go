@@ -2,7 +2,6 @@ package charges
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,8 +23,8 @@ type capturing struct {
 }
 
 func (p capturing) thaw(ctx context.Context, op idemkeys.Operation) (f captureFrozen, row db.Charge, err error) {
-	if err := json.Unmarshal(op.Params, &f); err != nil {
-		return f, row, parked("frozen parameters cannot be read: %v", err)
+	if f, err = thaw[captureFrozen](op.Params); err != nil {
+		return f, row, err
 	}
 	row, err = p.store.row(ctx, op.AccountID, f.Charge)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -23,9 +22,9 @@ type creation struct {
 
 // charge finds out, or brings about, what the operation's frozen request comes to.
 func (c creation) charge(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
-	var r provider.ChargeRequest
-	if err := json.Unmarshal(op.Params, &r); err != nil {
-		return idemkeys.Commit{}, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
+	r, err := thaw[provider.ChargeRequest](op.Params)
+	if err != nil {
+		return idemkeys.Commit{}, err
 	}
 	if err := c.store.stillPending(ctx, op); err != nil {
 		return idemkeys.Commit{}, err
@@ -69,17 +68,10 @@ func (c creation) lookUp(ctx context.Context, op idemkeys.Operation, r provider.
 	if err = lookedUp(op, err); err != nil {
 		return nil, err
 	}
-	switch len(hits) {
-	case 0:
+	if len(hits) == 0 {
 		return nil, c.cfg.steady(op, clocks)
-	case 1:
-	default:
-		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d charges of this operation", len(hits))}
 	}
-	if err := matches(hits[0], r); err != nil {
-		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
-	}
-	return &hits[0], nil
+	return only(hits, "charge", func(got provider.Charge) error { return matches(got, r) })
 }
 
 // matches tells in what a provider's charge differs from what was asked for.

@@ -28,16 +28,9 @@ func freezeIntent(r provider.ChargeRequest, installation string) intentFrozen {
 // intending is the charge through a payment intent as a kind of operation. It ends settled, or waiting for its payer.
 type intending struct{ creation }
 
-func thawIntent(op idemkeys.Operation) (f intentFrozen, err error) {
-	if err := json.Unmarshal(op.Params, &f); err != nil {
-		return f, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
-	}
-	return f, nil
-}
-
 // create makes the intent. It moves no money, so the same may be sent again as long as the provider knows the derived key.
 func (i intending) create(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
-	f, err := thawIntent(op)
+	f, err := thaw[intentFrozen](op.Params)
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
@@ -77,19 +70,13 @@ func (i intending) findIntent(ctx context.Context, f intentFrozen, op idemkeys.O
 	if i.cfg.cutShort(op, clocks, f.Request.ProviderTime, err) {
 		err = nil
 	}
-	err = lookedUp(op, err)
-	switch {
-	case err != nil:
+	if err = lookedUp(op, err); err != nil {
 		return nil, err
-	case len(hits) == 0:
+	}
+	if len(hits) == 0 {
 		return nil, i.cfg.steady(op, clocks)
-	case len(hits) > 1:
-		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d intents of this operation", len(hits))}
 	}
-	if err := matchesIntent(hits[0], f.Request); err != nil {
-		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
-	}
-	return &hits[0], nil
+	return only(hits, "intent", func(got provider.Intent) error { return matchesIntent(got, f.Request) })
 }
 
 // keep is the commit that moves the operation on, with the intent's id.
@@ -111,7 +98,7 @@ func matchesIntent(got provider.Intent, r provider.ChargeRequest) error {
 // confirm charges. An intent can be confirmed once, so the intent itself tells whether it was: no key window matters. But what the provider has stored under the
 // key, and says again and again, sending does not get past: then the intent is only looked at, until it is proven that nothing moved.
 func (i intending) confirm(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
-	f, err := thawIntent(op)
+	f, err := thaw[intentFrozen](op.Params)
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
@@ -162,10 +149,10 @@ func (i intending) look(ctx context.Context, f intentFrozen) (*provider.Intent, 
 	case err != nil:
 		return nil, unresolved(err).lookUp()
 	case in == nil:
-		return nil, &idemkeys.Unresolved{Park: true, Reason: "the provider does not know the intent " + f.IntentID}
+		return nil, parked("the provider does not know the intent %s", f.IntentID)
 	}
 	if err := matchesIntent(*in, f.Request); err != nil {
-		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
+		return nil, parked("%v", err)
 	}
 	return in, nil
 }
@@ -229,7 +216,7 @@ func (i intending) through(id string) creation {
 
 // resolve checks a person's word, or the provider's news, at the intent.
 func (i intending) resolve(ctx context.Context, op idemkeys.Operation, word idemkeys.Resolution) (idemkeys.Commit, error) {
-	f, err := thawIntent(op)
+	f, err := thaw[intentFrozen](op.Params)
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}

@@ -37,10 +37,14 @@ func Kinds(p provider.Provider, s *Store, cfg Config) map[string]idemkeys.Kind {
 	i := intending{c}
 	t := capturing{provider: p, store: s, cfg: cfg}
 	r := refunding{provider: p, store: s, cfg: cfg}
-	return map[string]idemkeys.Kind{
-		KindCreate:  s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: c.charge}, Resolve: c.resolve}),
-		KindIntent:  s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: i.create, IntentCreated: i.confirm}, Resolve: i.resolve}),
-		KindCapture: s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: t.capture}, Resolve: t.resolve}),
-		KindRefund:  s.guarded(idemkeys.Kind{Phases: idemkeys.Phases{idemkeys.Started: r.refund}, Resolve: r.resolve}),
+	kinds := map[string]idemkeys.Kind{
+		KindCreate:  {Phases: idemkeys.Phases{idemkeys.Started: c.charge}, Resolve: c.resolve},
+		KindIntent:  {Phases: idemkeys.Phases{idemkeys.Started: i.create, IntentCreated: i.confirm}, Resolve: i.resolve},
+		KindCapture: {Phases: idemkeys.Phases{idemkeys.Started: t.capture}, Resolve: t.resolve},
+		KindRefund:  {Phases: idemkeys.Phases{idemkeys.Started: r.refund}, Resolve: r.resolve},
 	}
+	for name, kind := range kinds {
+		kinds[name] = s.guarded(kind) // an operation of another account at the provider is none of ours
+	}
+	return kinds
 }

@@ -99,7 +99,7 @@ func (b *Rebuilder) newest(ctx context.Context, what string, list func(see func(
 	})
 	var refused *provider.Error
 	switch {
-	case unsupported(err):
+	case noSuchRead(err):
 		return "", nil
 	case errors.As(err, &refused) && refused.Alert:
 		b.log.WarnContext(ctx, "whether the database has forgotten "+what+"s cannot be told: the provider does not let us list them", "cause", err)
@@ -127,13 +127,6 @@ func (b *Rebuilder) ours(tags provider.Tags, terms *provider.Terms) (claimNote, 
 		return claimNote{}, false
 	}
 	return readNote(terms.Claim)
-}
-
-// unsupported reports whether the provider has no such thing at all: a gateway, or a double.
-func unsupported(err error) bool {
-	var p *provider.Error
-	return errors.As(err, &p) &&
-		(p.HTTPStatus == http.StatusNotFound || p.HTTPStatus == http.StatusMethodNotAllowed || p.HTTPStatus == http.StatusNotImplemented)
 }
 
 // unknown returns which of the operations are not here.

@@ -218,7 +218,7 @@ func (r *rebuild) allIntents(ctx context.Context, since time.Time) error {
 	err := m.all(ctx, func(take func(provider.Intent) error) error {
 		return r.provider.ListIntents(ctx, since, time.Time{}, take)
 	})
-	if unsupported(err) {
+	if noSuchRead(err) {
 		return nil
 	}
 	return err

@@ -29,7 +29,7 @@ func (r *rebuild) allRefunds(ctx context.Context, since time.Time) error {
 			return take(got)
 		})
 	})
-	if unsupported(err) {
+	if noSuchRead(err) {
 		return nil
 	}
 	return err

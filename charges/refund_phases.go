@@ -2,7 +2,6 @@ package charges
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,15 +19,8 @@ type refunding struct {
 	cfg      Config
 }
 
-func thawRefund(op idemkeys.Operation) (f refundFrozen, err error) {
-	if err := json.Unmarshal(op.Params, &f); err != nil {
-		return f, &idemkeys.Unresolved{Reason: "frozen parameters cannot be read: " + err.Error(), Park: true}
-	}
-	return f, nil
-}
-
 func (p refunding) refund(ctx context.Context, op idemkeys.Operation) (idemkeys.Commit, error) {
-	f, err := thawRefund(op)
+	f, err := thaw[refundFrozen](op.Params)
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}
@@ -61,19 +53,10 @@ func (p refunding) send(ctx context.Context, op idemkeys.Operation, f refundFroz
 
 func (p refunding) lookUp(ctx context.Context, op idemkeys.Operation, f refundFrozen) (*provider.Refund, error) {
 	hits, err := p.provider.FindRefund(ctx, provider.Lookup{Tags: f.Request.Tags, ChargeID: f.Request.ChargeID})
-	err = lookedUp(op, err)
-	switch {
-	case err != nil:
+	if err = lookedUp(op, err); err != nil {
 		return nil, err
-	case len(hits) == 0:
-		return nil, nil
-	case len(hits) > 1:
-		return nil, &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf("the provider has %d refunds of this operation", len(hits))}
 	}
-	if err := matchesRefund(hits[0], f); err != nil {
-		return nil, &idemkeys.Unresolved{Park: true, Reason: err.Error()}
-	}
-	return &hits[0], nil
+	return only(hits, "refund", func(got provider.Refund) error { return matchesRefund(got, f) })
 }
 
 func matchesRefund(got provider.Refund, f refundFrozen) error {
@@ -205,7 +188,7 @@ func (s *Store) refundGivenTwice(ctx context.Context, r Refund, cause error) err
 
 // resolve checks a person's word on a refund at the provider.
 func (p refunding) resolve(ctx context.Context, op idemkeys.Operation, word idemkeys.Resolution) (idemkeys.Commit, error) {
-	f, err := thawRefund(op)
+	f, err := thaw[refundFrozen](op.Params)
 	if err != nil {
 		return idemkeys.Commit{}, err
 	}

@@ -2,6 +2,7 @@ package charges
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,6 +59,7 @@ func lookedUp(op idemkeys.Operation, err error) error {
 	return parked("the provider cannot be asked what became of it, and its word on the derived key counts no more: %v", err)
 }
 
+// noSuchRead reports whether the provider has no such thing to read at all: a gateway, or a double.
 func noSuchRead(err error) bool {
 	var p *provider.Error
 	return errors.As(err, &p) &&
@@ -67,6 +69,30 @@ func noSuchRead(err error) bool {
 // parked leaves the operation to a person, before or instead of anything that would be sent.
 func parked(format string, args ...any) error {
 	return &idemkeys.Unresolved{Park: true, Reason: fmt.Sprintf(format, args...)}
+}
+
+// thaw reads what is frozen of an operation. What cannot be read leaves it to a person.
+func thaw[T any](params []byte) (frozen T, err error) {
+	if err := json.Unmarshal(params, &frozen); err != nil {
+		return frozen, parked("frozen parameters cannot be read: %v", err)
+	}
+	return frozen, nil
+}
+
+// only is the one object that a look-up found of an operation; nil, nil: it found none. Several, or one that is
+// not what was asked for, are for a person.
+func only[T any](hits []T, noun string, matches func(T) error) (*T, error) {
+	switch len(hits) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, parked("the provider has %d %ss of this operation", len(hits), noun)
+	}
+	if err := matches(hits[0]); err != nil {
+		return nil, parked("%v", err)
+	}
+	return &hits[0], nil
 }
 
 // unread is the error of a phase that could not read a row of ours. Of a row that is gone no outcome can be written, so nothing is sent for it.

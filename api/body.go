@@ -55,7 +55,7 @@ func readParameters(w http.ResponseWriter, r *http.Request, bodyMax int64, s sha
 	return decodeJSON(body, s)
 }
 
-// encoded tells whether a body is compressed, or the like.
+// encoded reports whether a body is compressed, or the like.
 func encoded(r *http.Request) bool {
 	for _, codings := range r.Header.Values("Content-Encoding") {
 		for coding := range strings.SplitSeq(codings, ",") {
@@ -165,7 +165,7 @@ const (
 	restTime  = 30 * time.Second
 )
 
-// restUnread tells whether a body was left on the wire by a request that is refused, and is so long, or may be, that the connection has to end after the answer.
+// restUnread reports whether a body was left on the wire by a request that is refused, and is so long, or may be, that the connection has to end after the answer.
 func restUnread(r *http.Request, e *apiError) bool {
 	if r.Body == http.NoBody || e.code == faultTimeout.code || e.code == faultBodyIncomplete.code { // nothing more is to come
 		return false

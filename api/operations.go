@@ -229,7 +229,7 @@ func (s *Server) GetHealth(c echo.Context) error {
 	return nil
 }
 
-// GetReadiness tells whether requests should be sent here.
+// GetReadiness reports whether requests should be sent here.
 func (s *Server) GetReadiness(c echo.Context) error {
 	if s.draining.Load() {
 		return faultShuttingDown.because(nil)

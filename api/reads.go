@@ -64,7 +64,7 @@ const (
 	queryTextMax = 255 // characters; no id is longer
 )
 
-// overlong tells whether a text is longer than openapi.yaml allows where something is named or looked for.
+// overlong reports whether a text is longer than openapi.yaml allows where something is named or looked for.
 func overlong(s string) bool { return utf8.RuneCountInString(s) > queryTextMax }
 
 // queryText is a text of a query, and where it goes.

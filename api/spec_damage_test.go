@@ -38,7 +38,7 @@ func isForm(s *sketch) bool {
 // takesBody: also where there is none in this request.
 func takesBody(s *sketch) bool { return s.method == http.MethodPost || s.method == http.MethodPut }
 
-// takesKey tells whether an idempotency key may be given.
+// takesKey reports whether an idempotency key may be given.
 func takesKey(p *place) bool {
 	return slices.ContainsFunc(p.params("header"), func(h *openapi3.Parameter) bool { return h.Name == "Idempotency-Key" })
 }

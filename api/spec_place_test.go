@@ -58,10 +58,10 @@ func (p *place) params(in string) (list []*openapi3.Parameter) {
 	return list
 }
 
-// secured tells whether an API key is needed.
+// secured reports whether an API key is needed.
 func (p *place) secured() bool { return p.op.Security == nil || len(*p.op.Security) > 0 }
 
-// keyed tells whether an idempotency key is needed: the operation moves money.
+// keyed reports whether an idempotency key is needed: the operation moves money.
 func (p *place) keyed() bool {
 	return slices.ContainsFunc(p.params("header"), func(h *openapi3.Parameter) bool { return h.Name == "Idempotency-Key" && h.Required })
 }

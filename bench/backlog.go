@@ -27,7 +27,7 @@ func backlogCell(kind string, round int) cell {
 	return cell{System: Product, Kind: kind, Clients: backlogClients, Round: round}
 }
 
-// backlogs tells whether a cell is one of --backlog.
+// backlogs reports whether a cell is one of --backlog.
 func (c cell) backlogs() bool { return c.Kind == "reconcile" || c.Kind == "relay" || c.Kind == "posts" }
 
 // fillStuck writes operations whose owners died after their claim, ten minutes ago, before or after they called the provider: nobody knows.

@@ -27,7 +27,7 @@ func sweepCell(kind string, round int) cell {
 	return cell{System: Product, Kind: kind, Clients: sweepClients, Round: round}
 }
 
-// sweeps tells whether a cell is one of --sweep.
+// sweeps reports whether a cell is one of --sweep.
 func (c cell) sweeps() bool { return c.Kind == "empty" || c.Kind == "full" || c.Kind == "sweep" }
 
 // fillKeys writes finished keys as charges leave them, and those that are to be spared. The first five characters of a key

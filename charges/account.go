@@ -67,7 +67,7 @@ const (
 	firstAccount = 1
 )
 
-// mine tells whether what was sent to this account is ours to send and to ask about. 0 is the first account.
+// mine reports whether what was sent to this account is ours to send and to ask about. 0 is the first account.
 func (o *own) mine(number int16) bool {
 	ours := o.account()
 	if ours == unasked {
@@ -163,7 +163,7 @@ var errUnknown = fmt.Errorf("it is not known yet whose account at the provider S
 // errReplaced: this process works for an account that the installation has left.
 var errReplaced = fmt.Errorf("operations are sent to another account at the provider now than the one that STRIPE_API_KEY is for; start this server anew with the new key (%w)", idemkeys.ErrHeld)
 
-// Replaced tells whether the installation has left our account for another: an error says so. It asks the
+// Replaced reports whether the installation has left our account for another: an error says so. It asks the
 // database, whose own errors are not told: they say nothing of it.
 func (s *Store) Replaced(ctx context.Context) error {
 	if current, err := s.currentAccount(ctx); err == nil {

@@ -78,7 +78,7 @@ func (s *Store) Identify(ctx context.Context, p provider.Provider, livemode bool
 	return ProviderAccount{ID: a.account.ID, Livemode: livemode}, false, nil
 }
 
-// is tells whether our credentials are for a known account: by its id, else by its newest charge.
+// is reports whether our credentials are for a known account: by its id, else by its newest charge.
 func (s *Store) is(ctx context.Context, a asked, one ProviderAccount) (bool, error) {
 	switch {
 	case one.Livemode != a.account.Livemode:
@@ -161,7 +161,7 @@ func (s *Store) keepForgotten(ctx context.Context, a asked) error {
 	return err
 }
 
-// OfCurrentAccount tells whether an operation is one of the installation's current account, or of none, as one
+// OfCurrentAccount reports whether an operation is one of the installation's current account, or of none, as one
 // that is not known here. Errors: the database's.
 func (s *Store) OfCurrentAccount(ctx context.Context, operationID string) (bool, error) {
 	number, found, err := s.accountOfOperation(ctx, operationID)

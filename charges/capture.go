@@ -60,7 +60,7 @@ func (s *Store) reserveCapture(ctx context.Context, tx db.DBTX, op idemkeys.Oper
 	return s.queries.ChargeReserveCapture(ctx, tx, db.ChargeReserveCaptureParams{OperationID: op.ID, AccountID: op.AccountID, ID: charge.ID})
 }
 
-// capturable tells how much a capture takes: what is asked for, or all.
+// capturable returns how much a capture takes: what is asked for, or all.
 func capturable(c db.Charge, asked int64) (int64, error) {
 	switch {
 	case c.Status == string(provider.Pending):

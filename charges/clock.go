@@ -148,7 +148,7 @@ func (cfg Config) lookup(ctx context.Context, op idemkeys.Operation, r reading, 
 	return l
 }
 
-// mayResend tells that an operation may be sent again although its look-up was cut short: by either clock the provider still remembers the derived
+// mayResend reports whether an operation may be sent again although its look-up was cut short: by either clock the provider still remembers the derived
 // key. A complete look-up that found nothing needs only the database's word: then there is nothing to be made twice.
 func (cfg Config) mayResend(op idemkeys.Operation, r reading, claimed int64) bool {
 	age := op.Now().Sub(op.CreatedAt) + clocksApart
@@ -158,13 +158,13 @@ func (cfg Config) mayResend(op idemkeys.Operation, r reading, claimed int64) boo
 	return op.Plan() == idemkeys.LookUpThenSend && r.known && age < cfg.KeyWindow
 }
 
-// cutShort tells that a look-up found nothing in its time, and that this is no reason not to send.
+// cutShort reports whether a look-up found nothing in its time, and this is no reason not to send.
 func (cfg Config) cutShort(op idemkeys.Operation, r reading, claimed int64, err error) bool {
 	var p *provider.Error
 	return errors.As(err, &p) && p.Incomplete && cfg.mayResend(op, r, claimed)
 }
 
-// steady tells that no clock was set while a look-up went on that found nothing: otherwise its window may not have been the right one.
+// steady returns nil if no clock was set while a look-up went on that found nothing: otherwise its window may not have been the right one.
 func (cfg Config) steady(op idemkeys.Operation, r reading) error {
 	if skew, known := cfg.Clocks.compare(op.Now()); known && r.known && apart(skew, r.skew) {
 		return &idemkeys.Unresolved{Reason: "a look-up found nothing; a clock was set meanwhile, so that proves nothing"}

@@ -23,7 +23,7 @@ var currencies = func() map[string]int {
 	return m
 }()
 
-// Decimals tells how many decimals amounts of a currency have when they are shown to people: 2 for usd, 0 for jpy, 3 for kwd. The code is in lower case; one that
+// Decimals returns how many decimals amounts of a currency have when they are shown to people: 2 for usd, 0 for jpy, 3 for kwd. The code is in lower case; one that
 // is not known has 2, as nearly all have.
 func Decimals(currency string) int {
 	if n, ok := currencies[currency]; ok {

@@ -68,7 +68,7 @@ type overtaken struct{ events int32 }
 
 func (*overtaken) Error() string { return "the charge changed while the provider was asked" }
 
-// fresh tells whether nothing was told of a charge, whose row is locked, since the provider was asked.
+// fresh reports whether nothing was told of a charge, whose row is locked, since the provider was asked.
 func (n News) fresh(row db.Charge) error {
 	if n.asOf != nil && *n.asOf == row.Events {
 		return nil
@@ -106,7 +106,7 @@ func (l *Learner) note(ctx context.Context, mark Mark, result string) error {
 	})
 }
 
-// known tells whether news of a charge says what we know already. Most news is of this kind, and asking the provider about each charge once more would
+// known reports whether news of a charge says what we know already. Most news is of this kind, and asking the provider about each charge once more would
 // use up what it allows.
 func (l *Learner) known(ctx context.Context, n News) bool {
 	var row db.ChargeByProviderIDRow

@@ -127,7 +127,7 @@ type refundSettlement struct {
 	livemode bool
 }
 
-// moneyMoves tells whether a refund of this status takes money from the charge.
+// moneyMoves reports whether a refund of this status takes money from the charge.
 func moneyMoves(status string) bool {
 	return status != string(provider.Failed) && status != string(provider.Canceled)
 }

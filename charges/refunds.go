@@ -89,7 +89,7 @@ func newOperation(r idemkeys.Request, id, leaseToken, kind, resourceID string) i
 	}
 }
 
-// refundable tells how much of a charge a refund takes: what is asked for, or all that is left. What is reserved for refunds of unknown outcome is not left.
+// refundable returns how much of a charge a refund takes: what is asked for, or all that is left. What is reserved for refunds of unknown outcome is not left.
 func refundable(c db.Charge, asked int64) (int64, error) {
 	left := c.AmountCaptured - c.AmountRefunded - c.AmountRefundPending
 	switch {

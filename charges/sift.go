@@ -43,7 +43,7 @@ func (l *Learner) Sift(kind string, payload []byte) (keep bool, done string) {
 	return true, ""
 }
 
-// handled tells whether Learn has a branch for news of a type.
+// handled reports whether Learn has a branch for news of a type.
 func handled(kind string) bool {
 	for _, prefix := range []string{"charge.", "payment_intent.", "refund."} {
 		if strings.HasPrefix(kind, prefix) {

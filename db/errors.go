@@ -91,7 +91,7 @@ func Passes(err error) bool {
 	return Classify(err) != Permanent
 }
 
-// NotConnected tells whether a statement was not sent because no connection could be made: another pool may still have some. A server that is out of
+// NotConnected reports whether a statement was not sent because no connection could be made: another pool may still have some. A server that is out of
 // connections would otherwise starve a pool that has none yet for as long as others are idle.
 func NotConnected(err error) bool {
 	var refused *pgconn.ConnectError
@@ -111,7 +111,7 @@ func Advice(err error) string {
 	return ""
 }
 
-// IsUndefinedTable tells whether a statement failed because a table does not exist.
+// IsUndefinedTable reports whether a statement failed because a table does not exist.
 func IsUndefinedTable(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "42P01"

@@ -171,7 +171,7 @@ func applyPatiently(ctx context.Context, p *goose.Provider, conn *sql.DB, s *goo
 	}
 }
 
-// heldByOthers tells whether a migration failed because it did not get a lock in time, or got into
+// heldByOthers reports whether a migration failed because it did not get a lock in time, or got into
 // a deadlock. Nothing of it was done, or what can be done again.
 func heldByOthers(err error) bool {
 	var pg *pgconn.PgError

@@ -96,7 +96,7 @@ func open(url string, maxConns int32, connected Connected, session string) (*pgx
 // ErrNotDurable: the database would lose committed rows in a crash.
 var ErrNotDurable = errors.New("the database is not durable")
 
-// CheckDurability tells whether the database would lose committed rows in a crash: an acknowledged charge must not be forgotten. Errors: [ErrNotDurable], or
+// CheckDurability reports whether the database would lose committed rows in a crash: an acknowledged charge must not be forgotten. Errors: [ErrNotDurable], or
 // the database's.
 func CheckDurability(ctx context.Context, pool *pgxpool.Pool) error {
 	var fsync, sync string

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// CheckStart tells whether this binary may begin to work on the database: it answers, it is of a kind that we know, and its schema is the very one that this
+// CheckStart reports whether this binary may begin to work on the database: it answers, it is of a kind that we know, and its schema is the very one that this
 // binary was built for. The error is a sentence that says what is missing and what to do.
 //
 // A schema that is newer is refused here and not by [Ready]: migrations are written for the binary before them, which runs on while instances are replaced one by
@@ -33,7 +33,7 @@ func newerSchema(version, latest int64) error {
 	return fmt.Errorf("the schema is at version %d, and this binary knows versions up to %d: install the version of Paidonce that migrated it, or a newer one", version, latest)
 }
 
-// Ready tells whether charges can be made at this moment: the database answers, takes writes, has all tables that this binary needs, and lets us write them. The
+// Ready reports whether charges can be made at this moment: the database answers, takes writes, has all tables that this binary needs, and lets us write them. The
 // error says what is missing.
 func Ready(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := Writable(ctx, pool); err != nil {
@@ -45,7 +45,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool) error {
 	return checkRights(ctx, pool)
 }
 
-// Writable tells whether the database takes writes.
+// Writable reports whether the database takes writes.
 func Writable(ctx context.Context, on DBTX) error {
 	var standby, readOnly bool
 	err := on.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean`).Scan(&standby, &readOnly)
@@ -68,7 +68,7 @@ const (
 	encoding = "UTF8"
 )
 
-// checkServer tells whether the server and the database are of a kind that we know.
+// checkServer reports whether the server and the database are of a kind that we know.
 func checkServer(ctx context.Context, on DBTX) error {
 	var version int
 	var number, has string
@@ -150,7 +150,7 @@ const rights = `
 	('provider_accounts', 'SELECT'), ('history_mark', 'SELECT'), ('history_mark', 'UPDATE'),
 	('servers', 'SELECT'), ('servers', 'INSERT'), ('servers', 'UPDATE'), ('servers', 'DELETE')`
 
-// checkRights tells whether the role may do to each table what a charge does to it.
+// checkRights reports whether the role may do to each table what a charge does to it.
 func checkRights(ctx context.Context, on DBTX) error {
 	var role string
 	var missing *string
@@ -187,7 +187,7 @@ func checkSessions(ctx context.Context, one *pgxpool.Conn) error {
 	return nil
 }
 
-// sessionLost tells whether a prepared statement was where it should not be, or not where it should.
+// sessionLost reports whether a prepared statement was where it should not be, or not where it should.
 func sessionLost(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42P05" || pg.Code == "26000")

@@ -244,7 +244,7 @@ var ErrTaken = errors.New("tables of another program are in the way")
 
 var created = regexp.MustCompile(`(?mi)^CREATE TABLE (?:IF NOT EXISTS )?(\w+)`)
 
-// roomForUs tells whether a schema that has no tables of ours has none of their names either.
+// roomForUs reports whether a schema that has no tables of ours has none of their names either.
 // Errors: [ErrTaken], or the database's.
 func roomForUs(ctx context.Context, q querier, files fs.FS) error {
 	var names []string

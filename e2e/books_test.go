@@ -122,7 +122,7 @@ func until(t testing.TB, next func() *apitest.Client, key, body string) (last ap
 	return last, tries
 }
 
-// mayRetry tells whether an answer asks to be retried, and checks that it says so properly.
+// mayRetry reports whether an answer asks to be retried, and checks that it says so properly.
 func mayRetry(t testing.TB, a apitest.Answer) bool {
 	t.Helper()
 	switch a.Code {

@@ -204,7 +204,7 @@ func page(t *testing.T, url string) string {
 	return string(text)
 }
 
-// refused tells whether nothing listens there.
+// refused reports whether nothing listens there.
 func refused(url string) bool {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err == nil {

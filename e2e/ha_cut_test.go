@@ -75,7 +75,7 @@ func (c *cutter) struck() int {
 	return c.cuts
 }
 
-// strikes tells whether to cut at this execution.
+// strikes reports whether to cut at this execution.
 func (c *cutter) strikes(sql string) (cutAt, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,7 +47,7 @@ func hold(t *testing.T, url string, tables ...string) (letGo func()) {
 	}
 }
 
-// unharmed tells whether no request had to be sent again.
+// unharmed reports whether no request had to be sent again.
 func (l *load) unharmed(t *testing.T) {
 	t.Helper()
 	if resends, unavailable := l.mostResends.Load(), l.unavailable.Load(); resends > 0 || unavailable > 0 {

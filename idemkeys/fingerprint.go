@@ -10,7 +10,7 @@ import (
 // recognises the requests of the one before.
 const fingerprintVersion = 1
 
-// Fingerprint tells whether two requests are the same: method, path, query and parameters, never headers.
+// Fingerprint reports whether two requests are the same: method, path, query and parameters, never headers.
 type Fingerprint struct {
 	parts [4][]byte
 }
@@ -25,7 +25,7 @@ func (f Fingerprint) Current() (version int16, hash []byte) {
 	return fingerprintVersion, f.v1()
 }
 
-// Matches tells whether a stored hash is of this request. known is false for a rule that this binary has not heard of: then nothing is known.
+// Matches reports whether a stored hash is of this request. known is false for a rule that this binary has not heard of: then nothing is known.
 func (f Fingerprint) Matches(version int16, hash []byte) (same, known bool) {
 	switch version {
 	case 1:

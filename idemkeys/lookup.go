@@ -59,7 +59,7 @@ func (e *Engine) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// CountParked tells how many operations wait for a person. Errors: the database's.
+// CountParked returns how many operations wait for a person. Errors: the database's.
 func (e *Engine) CountParked(ctx context.Context) (int, error) {
 	var n int64
 	err := db.Retry(ctx, func(ctx context.Context) (err error) {

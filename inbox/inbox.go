@@ -37,7 +37,7 @@ type Apply func(ctx context.Context, e Event, mark Mark) error
 // Config is what an inbox is made of.
 type Config struct {
 	Pool db.Pool
-	// Sift tells whether the payload of an event is kept, and what came of one that need not be
+	// Sift reports whether the payload of an event is kept, and what came of one that need not be
 	// processed; "" of all others. nil: all are kept and processed.
 	Sift    func(kind string, payload []byte) (keep bool, done string)
 	Secrets []string // signing secrets, any of which may have signed; none: nothing is taken

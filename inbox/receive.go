@@ -77,7 +77,7 @@ func (i *Inbox) refuse(why string) error {
 	return ErrSignature
 }
 
-// recent tells that a delivery was signed just now: by the provider's own clock, as its last answer told it, or by this machine's. Either may be
+// recent reports whether a delivery was signed just now: by the provider's own clock, as its last answer told it, or by this machine's. Either may be
 // wrong by minutes, this one without NTP, that one after the machine has slept.
 func (i *Inbox) recent(at time.Time) bool {
 	if i.cfg.Now != nil {

@@ -82,7 +82,7 @@ func (a Answer) ID() string {
 	return o.ID
 }
 
-// Replayed tells whether the answer says that it was stored.
+// Replayed reports whether the answer says that it was stored.
 func (a Answer) Replayed() bool { return a.Header.Get("Idempotent-Replayed") == "true" }
 
 // Do sends a request as it is, with the client's API key unless it has an Authorization header. It may be called from any goroutine.

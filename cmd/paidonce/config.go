@@ -268,7 +268,7 @@ func (c *config) checkStreams(bad reporter) {
 	}
 }
 
-// isNATS tells whether it is the address of a NATS server, with a scheme or a port or both.
+// isNATS reports whether it is the address of a NATS server, with a scheme or a port or both.
 func isNATS(s string) bool {
 	scheme := strings.Contains(s, "://")
 	if !scheme {

@@ -19,7 +19,7 @@ import (
 // devDatabaseURL is the file that has the URL of the database of ours, since it was first started.
 const devDatabaseURL = "database-url"
 
-// givenDatabase tells whether DATABASE_URL is set to a database of somebody else's. In a terminal that ran the line which dev prints for other commands it is
+// givenDatabase reports whether DATABASE_URL is set to a database of somebody else's. In a terminal that ran the line which dev prints for other commands it is
 // set to ours.
 func givenDatabase(dir string) bool {
 	ours, _ := os.ReadFile(filepath.Join(dir, devDatabaseURL))

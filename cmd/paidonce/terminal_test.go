@@ -123,7 +123,7 @@ func TestTerminalsAreNotCommanded(t *testing.T) {
 	}
 }
 
-// holds tells whether JSON has a text somewhere, once it is decoded.
+// holds reports whether JSON has a text somewhere, once it is decoded.
 func holds(t *testing.T, text []byte, want string) bool {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {

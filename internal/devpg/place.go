@@ -67,7 +67,7 @@ func (a *account) give(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// reaches tells whether the account can stand in the folder: tried rather than computed, so that access lists count too.
+// reaches reports whether the account can stand in the folder: tried rather than computed, so that access lists count too.
 func (a *account) reaches(ctx context.Context, dir string) error {
 	return a.command(ctx, dir, "/bin/sh", "-c", ":").Run()
 }

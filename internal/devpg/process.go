@@ -43,7 +43,7 @@ func readPidFile(data string) (pf pidFile, ok bool) {
 	return pf, true
 }
 
-// isPostmaster tells whether a process is the server of this very data folder. A process id alone proves nothing: after a
+// isPostmaster reports whether a process is the server of this very data folder. A process id alone proves nothing: after a
 // crash, or in a restarted container, it may be anybody's, and pg_ctl would send its signals there.
 func isPostmaster(pid int, data string) bool {
 	args, err := arguments(pid)
@@ -82,7 +82,7 @@ func arguments(pid int) ([]string, error) {
 	return []string{program, "-D", folder}, nil
 }
 
-// gone tells whether no process of that id runs; one that only waits to be collected by its parent does not.
+// gone reports whether no process of that id runs; one that only waits to be collected by its parent does not.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

@@ -159,7 +159,7 @@ func (m *migration) checkIndex(s string) {
 	}
 }
 
-// checkForm tells whether a migration without a transaction can be run again, and whether what is
+// checkForm reports whether a migration without a transaction can be run again, and whether what is
 // waited for long keeps nobody waiting.
 func (m *migration) checkForm(s string) {
 	slow := patient.MatchString(s)

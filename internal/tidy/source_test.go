@@ -44,7 +44,7 @@ func (s *source) line(at token.Pos) string {
 	return string(lines[s.fset.Position(at).Line-1])
 }
 
-// granted tells whether the line carries the comment with a reason behind it.
+// granted reports whether the line carries the comment with a reason behind it.
 func (s *source) granted(at token.Pos, comment string) bool {
 	_, reason, ok := strings.Cut(s.line(at), "//tidy:"+comment)
 	return ok && strings.HasPrefix(reason, " ") && strings.TrimSpace(reason) != ""
@@ -147,7 +147,7 @@ func (s *source) parse() (err error) {
 	return err
 }
 
-// compiles tells whether a file's build constraint holds on any system that we build for.
+// compiles reports whether a file's build constraint holds on any system that we build for.
 func compiles(file *ast.File) bool {
 	for _, group := range file.Comments {
 		for _, c := range group.List {

@@ -58,7 +58,7 @@ func (m *Mailer) tidy(ctx context.Context) (abandoned int64, err error) {
 	return abandoned, nil
 }
 
-// tidyNow tells whether it is time to tidy.
+// tidyNow reports whether it is time to tidy.
 func (m *Mailer) tidyNow() bool {
 	if time.Since(m.tidied) < tidyEvery {
 		return false

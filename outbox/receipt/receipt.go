@@ -53,7 +53,7 @@ type Config struct {
 	Pool   db.Pool
 	Server Server
 	From   *mail.Address // as [ParseSender] returns it; nil: [Server.Sender]
-	// Decimals tells how many decimals a currency, in lower case, is shown with.
+	// Decimals returns how many decimals a currency, in lower case, is shown with.
 	Decimals func(currency string) int
 	Log      *slog.Logger
 	TTL      time.Duration // how long receipts are kept, at least two days; 0: for ever

@@ -76,7 +76,7 @@ func (s Server) String() string { return net.JoinHostPort(s.host, s.port) }
 // GoString is String: no verb of fmt prints the password.
 func (s Server) GoString() string { return s.String() }
 
-// local tells whether nobody can listen between this process and the server.
+// local reports whether nobody can listen between this process and the server.
 func (s Server) local() bool {
 	ip := net.ParseIP(s.host)
 	return s.host == "localhost" || ip != nil && ip.IsLoopback()

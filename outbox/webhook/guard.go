@@ -83,7 +83,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return parsed
 }
 
-// public tells whether an address is one host on the public Internet.
+// public reports whether an address is one host on the public Internet.
 func public(a netip.Addr) bool {
 	a = inside(a)
 	list := notPublic4

@@ -75,7 +75,7 @@ func (c *clock) read(h http.Header) {
 // cut down to a second, and an answer may have been on its way for as long as a call may take.
 const dateSlack = 25 * time.Second
 
-// turned tells how often the clock was set: whatever was concluded from its time before that is not to be relied on.
+// turned returns how often the clock was set: whatever was concluded from its time before that is not to be relied on.
 func (c *clock) turned() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

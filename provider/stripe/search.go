@@ -268,7 +268,7 @@ type walked struct {
 	mixed  bool      // the list isn't newest first, as Stripe's is, so nothing is known of what comes later
 }
 
-// before tells that whatever comes later was created before t.
+// before reports whether whatever comes later was created before t.
 func (w *walked) before(t time.Time) bool { return !w.oldest.IsZero() && w.oldest.Before(t) }
 
 // pass notes a page, and refuses one that is none.

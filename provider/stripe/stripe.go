@@ -211,7 +211,7 @@ func (p *Provider) post(ctx context.Context, path, key string, tags provider.Tag
 	return p.exchange(ctx, http.MethodPost, path, &key, body, into, oneObject)
 }
 
-// usableKey tells whether stripe-go sends the key as it is: it trims spaces and refuses long ones.
+// usableKey reports whether stripe-go sends the key as it is: it trims spaces and refuses long ones.
 func usableKey(key string) bool {
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] > '~' {

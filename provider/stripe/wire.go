@@ -90,7 +90,7 @@ func (c *wireCharge) UnmarshalJSON(b []byte) error {
 
 func (c *chargeFields) name() string { return string(c.ID) }
 
-// known tells whether this is a charge at all, in a state that means something.
+// known reports whether this is a charge at all, in a state that means something.
 func (c *chargeFields) known() bool {
 	return c.ID != "" && maybe(c.Object, "charge") && (c.Status == "pending" || c.succeeded() || c.Status == "failed") &&
 		!c.Amount.odd && !c.AmountCaptured.odd && !c.AmountRefunded.odd && !c.Captured.odd && !c.Livemode.odd
@@ -98,12 +98,12 @@ func (c *chargeFields) known() bool {
 
 func (c *chargeFields) succeeded() bool { return c.Status == "succeeded" }
 
-// whole tells whether nothing is missing from which money would be counted. What is captured says also whether something is.
+// whole reports whether nothing is missing from which money would be counted. What is captured says also whether something is.
 func (c *chargeFields) whole() bool {
 	return c.known() && c.Amount.given && c.Currency != "" && (c.Captured.given || c.AmountCaptured.given || !c.succeeded())
 }
 
-// taken tells whether the charge is captured.
+// taken reports whether the charge is captured.
 func (c *chargeFields) taken() bool {
 	if c.Captured.given {
 		return c.Captured.on

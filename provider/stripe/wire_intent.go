@@ -74,7 +74,7 @@ func (i *wireIntent) UnmarshalJSON(b []byte) error {
 
 func (i *intentFields) name() string { return string(i.ID) }
 
-// known tells whether this is an intent at all, in a state that means something, as its charge is if it is there.
+// known reports whether this is an intent at all, in a state that means something, as its charge is if it is there.
 func (i *intentFields) known() bool {
 	if i.LatestCharge.odd || i.LatestCharge.charge != nil && !i.LatestCharge.charge.known() {
 		return false

@@ -28,7 +28,7 @@ func foreign(r *http.Request) string {
 	return ""
 }
 
-// isLoopback tells whether host, or host:port, is this machine by its form alone.
+// isLoopback reports whether host, or host:port, is this machine by its form alone.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -40,7 +40,7 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost")
 }
 
-// jsonOnly tells whether a switch's body, if it has one, is said to be JSON. A page of another site may send forms and plain text without asking first.
+// jsonOnly reports whether a switch's body, if it has one, is said to be JSON. A page of another site may send forms and plain text without asking first.
 func jsonOnly(r *http.Request) bool {
 	kind := r.Header.Values("Content-Type")
 	if len(kind) == 0 {

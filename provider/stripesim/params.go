@@ -120,7 +120,7 @@ func (p params) boolean(name string, absent bool) (bool, *apiError) {
 	}
 }
 
-// expands tells whether an object is asked for in full: expand[]=name or expand[0]=name.
+// expands reports whether an object is asked for in full: expand[]=name or expand[0]=name.
 func (p params) expands(name string) bool {
 	return slices.ContainsFunc(p, func(f pair) bool { return strings.HasPrefix(f.K, "expand[") && f.V == name })
 }

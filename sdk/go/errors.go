@@ -51,7 +51,7 @@ func (e *Error) declined() bool {
 	return e.Status == http.StatusPaymentRequired && e.Type == string(rest.CardError)
 }
 
-// refuses tells whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
+// refuses reports whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
 // mended. A 404 is of the second kind, unless it is what the request names that is not there.
 func (e *Error) refuses() bool {
 	return e.Type == string(rest.InvalidRequestError) &&

@@ -1,12 +1,15 @@
-# Everything a developer or a CI server runs. `make` alone lists the targets. Works with GNU make 3.81 (macOS) and newer.
+# Everything a developer or a CI server runs. `make` alone lists the targets. Works with GNU make
+# 3.81 (macOS) and newer.
 
 SHELL := /bin/sh
 
-# Generators and linter are pinned by tools/go.mod, a module of its own so that their hundreds of requirements stay out of the
-# server's. They are built into a folder named after what they are built from: a change of pins or of Go builds them anew.
+# Generators and linter are pinned by tools/go.mod, a module of its own so that their hundreds of
+# requirements stay out of the server's. They are built into a folder named after what they are
+# built from: a change of pins or of Go builds them anew.
 TOOLS := bin/tools/$(shell { go env GOVERSION; cat tools/go.mod; } | cksum | cut -d' ' -f1)
 
-# Longer than the slowest package needs with the race detector on two loaded cores, shorter than a CI server's own limit.
+# Longer than the slowest package needs with the race detector on two loaded cores, shorter than a
+# CI server's own limit.
 TEST_TIMEOUT ?= 15m
 # For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
 FUZZ_TIME ?= 30s
@@ -21,7 +24,7 @@ help: ## list the targets
 
 .PHONY: dev
 dev: build ## run everything on this machine: PostgreSQL, simulated provider, API, workers
-	@# Not `go run`: it does not hand SIGTERM on to the program. exec: the program is who gets the signals.
+	@# Not `go run`, which does not hand SIGTERM on to the program. exec gives it the signals.
 	exec bin/paidonce dev $(ARGS)
 
 .PHONY: build
@@ -37,7 +40,8 @@ test: ## run all tests, with the race detector where there is a C compiler
 	fi; \
 	go test $$race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
 
-# Its conflicts are real there, and are to be resolved by running again. The race detector's time is better spent in make test.
+# Its conflicts are real there, and are to be resolved by running again. The race detector's time is
+# better spent in make test.
 .PHONY: test-serializable
 test-serializable: ## run all tests with serializable transactions, then with repeatable read
 	for level in serializable 'repeatable read'; do \
@@ -53,9 +57,11 @@ generate: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen ## write the generated code anew
 	go run ./sdk/python/generate
 
 .PHONY: verify
-verify: verify-generated verify-format vet lint verify-modules vulncheck verify-spec breaking ## check generated code, format, vet, linters, go.mod, vulnerabilities, openapi.yaml
+verify: ## check generated code, format, vet, linters, go.mod, vulnerabilities, openapi.yaml
+verify: verify-generated verify-format vet lint verify-modules vulncheck verify-spec breaking
 
-# Generates into a scratch folder and compares: nothing is touched, and uncommitted work does not matter.
+# Generates into a scratch folder and compares: nothing is touched, and uncommitted work does not
+# matter.
 .PHONY: verify-generated
 verify-generated: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen
 	@echo "generated code is what its sources give"
@@ -63,8 +69,10 @@ verify-generated: $(TOOLS)/sqlc $(TOOLS)/oapi-codegen
 	mkdir "$$scratch/db" "$$scratch/api" && \
 	cp sqlc.yaml openapi.yaml "$$scratch" && cp -R db/query db/migrations "$$scratch/db" && \
 	cp api/oapi-codegen.yaml "$$scratch/api" && \
-	(cd "$$scratch" && "$$tools/sqlc" generate && "$$tools/oapi-codegen" -config api/oapi-codegen.yaml openapi.yaml) && \
-	{ (cd "$$scratch" && ls db/*.sql.go db/*.gen.go api/*.gen.go); ls db/*.sql.go db/*.gen.go api/*.gen.go; } | sort -u | { \
+	(cd "$$scratch" && "$$tools/sqlc" generate && \
+		"$$tools/oapi-codegen" -config api/oapi-codegen.yaml openapi.yaml) && \
+	{ (cd "$$scratch" && ls db/*.sql.go db/*.gen.go api/*.gen.go); \
+		ls db/*.sql.go db/*.gen.go api/*.gen.go; } | sort -u | { \
 		stale=0; \
 		while read -r file; do diff -u "$$file" "$$scratch/$$file" || stale=1; done; \
 		[ $$stale = 0 ] || { echo "generated code is stale: run make generate" >&2; exit 1; }; }
@@ -86,18 +94,23 @@ lint: $(TOOLS)/golangci-lint ## golangci-lint
 .PHONY: verify-modules
 verify-modules:
 	go mod tidy -diff
-	go mod verify
+	@# sdk/go is in this repository: there is no download of it that could be verified.
+	@checked=$$(mktemp -d) && trap 'rm -rf "$$checked"' EXIT && cp go.mod go.sum "$$checked" && \
+	go mod edit -droprequire paidonce/sdk/go -dropreplace paidonce/sdk/go "$$checked/go.mod" && \
+	go mod verify -modfile "$$checked/go.mod"
 
-# Without cgo, sqlc runs PostgreSQL's parser as WebAssembly: the same output, but no C compiler is needed, and it builds in
-# one minute instead of three.
+# Without cgo, sqlc runs PostgreSQL's parser as WebAssembly: the same output, but no C compiler is
+# needed, and it builds in one minute instead of three.
 $(TOOLS)/sqlc:
 	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" github.com/sqlc-dev/sqlc/cmd/sqlc
 
 $(TOOLS)/oapi-codegen:
-	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" \
+		github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 
 $(TOOLS)/golangci-lint:
-	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	CGO_ENABLED=0 go -C tools build -o "$(CURDIR)/$@" \
+		github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: bench
 bench: ## measure (ARGS for its options)
@@ -106,58 +119,81 @@ bench: ## measure (ARGS for its options)
 .PHONY: sim
 sim: ## run the simulation with 1,000 seeds (SEEDS=n for others), or with one (SEED=n)
 	PAIDONCE_SIM_SEEDS=$(or $(SEEDS),1000) PAIDONCE_SIM_SEED=$(SEED) PAIDONCE_SIM_TRACE=$(SEED) \
-		go test -count=1 -run '^TestSimulation$$' -v -timeout 1h ./recovery $(ARGS)
+		go test -count=1 -run '^TestSimulation$$' -v -timeout 1h ./sim $(ARGS)
 
-# Needs PostgreSQL's own programs, pg_basebackup among them; the download that other tests make do with has only the server.
+# Needs PostgreSQL's own programs, pg_basebackup among them; the download that other tests make do
+# with has only the server.
+HA_TESTS := TestStandbyIsPromoted|TestDatabaseFrozenForLong|TestRestoreToAnEarlierMoment
+HA_TESTS := $(HA_TESTS)|TestConnectionCut|TestReconcilerIsCutOff|TestCommitCutOff
 .PHONY: ha
-ha: ## kill a primary under load and promote its synchronous standby, freeze a server; restore an older copy
-	PAIDONCE_HA=1 go test -count=1 -v -timeout 10m -run '^(TestStandbyIsPromoted|TestDatabaseFrozenForLong|TestRestoreToAnEarlierMoment|TestConnectionCut|TestReconcilerIsCutOff|TestCommitCutOff)' ./e2e | grep -E '^ *(---|ok|FAIL|PASS|ha_)'
+ha: ## kill a primary under load and promote its standby, freeze a server, restore an older copy
+	PAIDONCE_HA=1 go test -count=1 -v -timeout 10m -run '^($(HA_TESTS))' ./e2e | \
+		grep -E '^ *(---|ok|FAIL|PASS|ha_)'
 
-# Takes the servers of older versions from git, and half an hour for all of them. FROM=10 is the upgrade of one version.
+# Takes the servers of older versions from git, and half an hour for all of them. FROM=10 is the
+# upgrade of one version.
 .PHONY: upgrade
 upgrade: ## migrate from each version, with ROWS rows, while its server serves and a dump holds a table
-	PAIDONCE_UPGRADE_ROWS=$(or $(ROWS),1000000) PAIDONCE_UPGRADE_FROM=$(FROM) go test -count=1 -v -timeout 2h -run '^TestUpgradeFromEachVersion$$' ./e2e
+	PAIDONCE_UPGRADE_ROWS=$(or $(ROWS),1000000) PAIDONCE_UPGRADE_FROM=$(FROM) \
+		go test -count=1 -v -timeout 2h -run '^TestUpgradeFromEachVersion$$' ./e2e
+
+.PHONY: mutation
+mutation: ## take each guard out of the product in turn, and see that the simulation notices
+	go test -count=1 -run '^TestSimulationNoticesMissingGuards$$' -v ./sim $(ARGS)
 
 .PHONY: model
 model: ## explore every state of the small model of claim, lease, window and sweep
-	go test -count=1 -run '^TestModel' -v ./recovery/model $(ARGS)
+	go test -count=1 -run '^TestModel' -v ./sim/model $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZ_TIME, and FUZZ_REQUESTS requests drawn from openapi.yaml
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | while read -r file; do \
 		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
 			echo "$$name in $$(dirname "$$file")"; \
-			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) \
+				"$$(dirname "$$file")" </dev/null || exit 1; \
 		done; \
 	done
-	PAIDONCE_FUZZ_REQUESTS=$(FUZZ_REQUESTS) go test -count=1 -run '^TestSpecFuzz$$' -v -timeout 1h ./api
+	PAIDONCE_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \
+		go test -count=1 -run '^TestSpecFuzz$$' -v -timeout 1h ./api
 
-# Needs Node.js 20 or newer and npm, besides Go. What is generated is committed: only who changes openapi.yaml needs this.
+# Needs Node.js 20 or newer and npm, besides Go. What is generated is committed: only a change of
+# openapi.yaml needs this.
 .PHONY: sdk
-sdk: $(TOOLS)/oapi-codegen ## generate the SDKs from openapi.yaml, and compile the TypeScript one (needs Node.js)
+sdk: $(TOOLS)/oapi-codegen ## generate the SDKs from openapi.yaml, and compile TypeScript (needs Node.js)
 	go run ./sdk/python/generate
-	cd sdk/typescript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent generate && npm run --silent build
-	cd sdk/go && "$(CURDIR)/$(TOOLS)/oapi-codegen" -config oapi-codegen.yaml ../../openapi.yaml && go build ./...
+	cd sdk/typescript && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		npm run --silent generate && npm run --silent build
+	cd sdk/go && "$(CURDIR)/$(TOOLS)/oapi-codegen" -config oapi-codegen.yaml ../../openapi.yaml && \
+		go build ./...
 
-# make test runs these as well, and skips what Node.js or Python is missing for; here that is a failure, and so are stale SDKs.
+# make test runs these as well, and skips what Node.js or Python is missing for; here that is a
+# failure, and so are stale SDKs.
+SDK_TESTS := SDK|Python|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides
+SDK_TESTS := $(SDK_TESTS)|ChargesCommand|Browser|Parts
 .PHONY: test-sdk
-test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's, against a real server (needs Node.js and Python)
-	@git diff --exit-code --stat -- sdk || { echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
-	cd sdk/go && go mod verify && go vet ./... && "$(CURDIR)/$(TOOLS)/golangci-lint" run --allow-parallel-runners ./...
-	PAIDONCE_NEED_NODE=1 PAIDONCE_NEED_PYTHON=1 go test -count=1 -run 'SDK|Python|Stripe(Go|Node)|TypeScript|Compatib|Webhooks|Shapes|Guides|ChargesCommand|Browser|Parts' ./e2e ./docs/reference
+test-sdk: sdk $(TOOLS)/golangci-lint ## test the SDKs, and Stripe's (needs Node.js and Python)
+	@git diff --exit-code --stat -- sdk || { \
+		echo "the SDKs are stale: run make sdk and commit" >&2; exit 1; }
+	cd sdk/go && go mod verify && go vet ./... && \
+		"$(CURDIR)/$(TOOLS)/golangci-lint" run --allow-parallel-runners ./...
+	PAIDONCE_NEED_NODE=1 PAIDONCE_NEED_PYTHON=1 \
+		go test -count=1 -run '$(SDK_TESTS)' ./e2e ./docs/reference
 
-# What people and generators read of openapi.yaml. Needs Node.js 20.19 or newer and npm; the modules stay in tools/spec.
+# What people and generators read of openapi.yaml. Needs Node.js 20.19 or newer and npm; the modules
+# stay in tools/spec.
 SPEC_MODULES := tools/spec/node_modules/.package-lock.json
 $(SPEC_MODULES): tools/spec/package-lock.json
 	cd tools/spec && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 .PHONY: lint-spec
-lint-spec: $(SPEC_MODULES) ## hold openapi.yaml against the rules of Redocly and Spectral (needs Node.js)
-	REDOCLY_TELEMETRY=off tools/spec/node_modules/.bin/redocly lint --config tools/spec/redocly.yaml openapi.yaml
+lint-spec: $(SPEC_MODULES) ## check openapi.yaml with Redocly and Spectral (needs Node.js)
+	REDOCLY_TELEMETRY=off tools/spec/node_modules/.bin/redocly lint \
+		--config tools/spec/redocly.yaml openapi.yaml
 	node tools/spec/spectral.mjs openapi.yaml
 
-# Only who has Node.js can, and only with a registry within reach: everything else is checked without.
+# Needs Node.js and a registry within reach; without them everything else is checked.
 .PHONY: verify-spec
 verify-spec:
 	@if ! command -v npm >/dev/null || ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)' 2>/dev/null; then \
@@ -166,8 +202,9 @@ verify-spec:
 		echo "SKIPPED lint-spec: npm could not install what tools/spec/package-lock.json pins"; \
 	else $(MAKE) --no-print-directory lint-spec; fi
 
-# The database of vulnerabilities comes as a Go module, so that only the module proxy is needed, and a pinned one finds the same
-# tomorrow: move it on before a release. What is built of it, and with it, stays below bin/.
+# The database of vulnerabilities comes as a Go module, so that only the module proxy is needed, and
+# a pinned one finds the same tomorrow: move it on before a release. What is built of it, and with
+# it, stays below bin/.
 GOVULNCHECK := 1.9.0
 VULNDB := v0.0.0-20261105234957-e22db6528018
 bin/tools/govulncheck-$(GOVULNCHECK)/govulncheck:
@@ -176,20 +213,26 @@ bin/tools/govulncheck-$(GOVULNCHECK)/govulncheck:
 bin/tools/vulndb-$(VULNDB)/ID:
 	go mod download golang.org/x/vulndb@$(VULNDB)
 	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D).new" go install golang.org/x/vulndb/cmd/indexdb@$(VULNDB)
-	"$(@D).new/indexdb" -out "$(@D).new" -vulns "$$(go env GOMODCACHE)/golang.org/x/vulndb@$(VULNDB)/data/osv"
+	"$(@D).new/indexdb" -out "$(@D).new" \
+		-vulns "$$(go env GOMODCACHE)/golang.org/x/vulndb@$(VULNDB)/data/osv"
 	rm -rf "$(@D)" && mv "$(@D).new" "$(@D)"
 
-# Fails for modules; a finding in Go's own library is told. Exceptions are in tools/vulncheck.allow.
+# Fails for modules; a finding in Go's own library is only reported. Exceptions are in
+# tools/vulncheck.allow.
 .PHONY: vulncheck
-vulncheck: ## tell what is known to be vulnerable of what is built in
-	@if ! $(MAKE) --no-print-directory bin/tools/govulncheck-$(GOVULNCHECK)/govulncheck bin/tools/vulndb-$(VULNDB)/ID; then \
+vulncheck: ## report known vulnerabilities in what is built in
+	@if ! $(MAKE) --no-print-directory bin/tools/govulncheck-$(GOVULNCHECK)/govulncheck \
+		bin/tools/vulndb-$(VULNDB)/ID; then \
 		echo "SKIPPED vulncheck: the module proxy does not give govulncheck or its database"; \
-	else tools/vulncheck.sh bin/tools/govulncheck-$(GOVULNCHECK)/govulncheck "$(CURDIR)/bin/tools/vulndb-$(VULNDB)"; fi
+	else tools/vulncheck.sh bin/tools/govulncheck-$(GOVULNCHECK)/govulncheck \
+		"$(CURDIR)/bin/tools/vulndb-$(VULNDB)"; fi
 
-# Measures too: PAIDONCE_LIST_CHARGES=10000000 makes so many. make test has a smaller number, and counts what is read.
+# Measures too: PAIDONCE_LIST_CHARGES=10000000 makes so many. make test has a smaller number, and
+# counts what is read.
 .PHONY: lists
 lists: ## list by every filter in an account of ten million charges (some ten minutes, 10 GB)
-	PAIDONCE_LIST_CHARGES=$(or $(CHARGES),10000000) go test -count=1 -v -timeout 2h -run '^TestListsReadNoMoreThanTheyShow$$' ./db
+	PAIDONCE_LIST_CHARGES=$(or $(CHARGES),10000000) \
+		go test -count=1 -v -timeout 2h -run '^TestListsReadNoMoreThanTheyShow$$' ./db
 
 # Built by version, outside tools/go.mod: its requirements would change those of the generators.
 OASDIFF := 1.37.0
@@ -199,10 +242,11 @@ bin/tools/oasdiff-$(OASDIFF)/oasdiff:
 # A release copies openapi.yaml to docs/openapi.released.yaml. BASE compares with another one.
 BASE ?= docs/openapi.released.yaml
 .PHONY: breaking
-breaking: ## tell what of openapi.yaml would break clients of the last release
+breaking: ## report what of openapi.yaml would break clients of the last release
 	@if [ ! -f "$(BASE)" ]; then echo "$(BASE) is not there: nothing was released yet"; exit 0; fi; \
 	$(MAKE) --no-print-directory bin/tools/oasdiff-$(OASDIFF)/oasdiff && \
-	bin/tools/oasdiff-$(OASDIFF)/oasdiff breaking --fail-on ERR "$(BASE)" openapi.yaml && echo "openapi.yaml breaks nothing of $(BASE)"
+	bin/tools/oasdiff-$(OASDIFF)/oasdiff breaking --fail-on ERR "$(BASE)" openapi.yaml && \
+	echo "openapi.yaml breaks nothing of $(BASE)"
 
 .PHONY: clean
 clean: ## remove what was built; .paidonce/, the data of dev, stays

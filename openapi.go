@@ -1,4 +1,5 @@
-// Package paidonce holds what describes the product: its programs and packages are in the folders below.
+// Package paidonce holds what describes the product: its programs and packages are in the folders
+// below.
 package paidonce
 
 import _ "embed" // openapi.yaml

@@ -1,7 +1,8 @@
 // Package accounts is who may call: accounts and their API keys.
 //
-// A key is shown once, when it is made; only its SHA-256 is stored. Keys are random (260 bits), so a plain hash is enough: there is
-// nothing to guess, and looking a hash up reveals nothing by its timing.
+// A key is shown once, when it is made; only its SHA-256 is stored. Keys are random (260 bits), so
+// a plain hash is enough: there is nothing to guess, and looking a hash up reveals nothing by its
+// timing.
 package accounts
 
 import (
@@ -13,8 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
+	"unicode"
 
 	"paidonce/db"
 )
@@ -24,6 +24,7 @@ var (
 	ErrUnknownKey    = errors.New("no such API key, or it is revoked")
 	ErrNoSuchKey     = errors.New("no API key has this id")
 	ErrNoSuchAccount = errors.New("no account has this id or name")
+	ErrReferenceFrom = errors.New("a key of metadata has 1 to 40 printable characters without square brackets")
 	ErrName          = errors.New("an account's name must have 1 to 100 characters, none of them a control character")
 )
 
@@ -31,7 +32,8 @@ const (
 	keyPrefix = "sk_"
 	keyMax    = 200 // bytes; longer strings are not ours and need no hashing
 	hintChars = 4   // enough to tell a handful of keys apart, too few to help anybody guess
-	// How long Cached believes what the database said. Only requests that check the key again in their own statement use it.
+	// How long Cached believes what the database said. Only requests that check the key again in
+	// their own statement use it.
 	cacheFor = 30 * time.Second
 	// The cache starts anew when it is this full: keys that are in use come back by themselves.
 	cacheMax = 10_000
@@ -41,6 +43,9 @@ const (
 type Identity struct {
 	AccountID string
 	APIKeyID  string
+	// ReferenceFrom is the key of metadata that holds the reference of a charge that names none;
+	// empty: there is none.
+	ReferenceFrom string
 }
 
 // Store keeps accounts and API keys. Safe for concurrent use.
@@ -68,21 +73,17 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Identity, error) 
 		return Identity{}, ErrUnknownKey
 	}
 	hash := sha256.Sum256([]byte(key))
-	var row db.APIKeyByHashRow
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		row, err = s.queries.APIKeyByHash(ctx, s.pool, hash[:])
-		return err
-	})
+	row, found, err := db.One(ctx, s.pool, s.queries.APIKeyByHash, hash[:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		delete(s.cache, hash)
-		return Identity{}, ErrUnknownKey
 	case err != nil:
 		return Identity{}, err
+	case !found:
+		delete(s.cache, hash)
+		return Identity{}, ErrUnknownKey
 	}
-	id := Identity{AccountID: row.AccountID, APIKeyID: row.ID}
+	id := Identity{AccountID: row.AccountID, APIKeyID: row.ID, ReferenceFrom: row.ReferenceFrom}
 	if len(s.cache) >= cacheMax {
 		clear(s.cache)
 	}
@@ -90,8 +91,8 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Identity, error) 
 	return id, nil
 }
 
-// Cached answers from what was learnt in the last seconds, else like Authenticate. A key that was revoked meanwhile may still pass: only for
-// requests whose own statement checks the key again.
+// Cached answers from what was learnt in the last seconds, else like Authenticate. A key that was
+// revoked meanwhile may still pass: only for requests whose own statement checks the key again.
 func (s *Store) Cached(ctx context.Context, key string) (Identity, error) {
 	hash := sha256.Sum256([]byte(key))
 	s.mu.Lock()
@@ -112,16 +113,16 @@ type NewKey struct {
 	CreatedAt   time.Time
 }
 
-// CreateKey makes an API key for the account of that name, which is made when it does not exist. Errors: [ErrName], or the database's.
+// CreateKey makes an API key for the account of that name, which is made when it does not exist.
+// Errors: [ErrName], or the database's.
 func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
 	account = strings.TrimSpace(account)
-	if account == "" || len([]rune(account)) > 100 || strings.ContainsFunc(account, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if account == "" || len([]rune(account)) > 100 ||
+		strings.ContainsFunc(account, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return NewKey{}, ErrName
 	}
-	var a db.Account
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		a, err = s.queries.AccountEnsure(ctx, s.pool, db.AccountEnsureParams{ID: db.NewID("acct"), Name: account})
-		return err
+	a, err := db.Repeat(ctx, s.pool, s.queries.AccountEnsure, db.AccountEnsureParams{
+		ID: db.NewID("acct"), Name: account,
 	})
 	if err != nil {
 		return NewKey{}, fmt.Errorf("account: %w", err)
@@ -129,11 +130,8 @@ func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
 	secret := keyPrefix + rand.Text() + rand.Text()
 	hash := sha256.Sum256([]byte(secret))
 	k := NewKey{ID: db.NewID("key"), AccountID: a.ID, AccountName: a.Name, Secret: secret}
-	err = db.RetryConflict(ctx, func(ctx context.Context) (err error) {
-		k.CreatedAt, err = s.queries.APIKeyCreate(ctx, s.pool, db.APIKeyCreateParams{
-			ID: k.ID, AccountID: a.ID, KeyHash: hash[:], KeyHint: secret[len(secret)-hintChars:],
-		})
-		return err
+	k.CreatedAt, err = db.Write(ctx, s.pool, s.queries.APIKeyCreate, db.APIKeyCreateParams{
+		ID: k.ID, AccountID: a.ID, KeyHash: hash[:], KeyHint: secret[len(secret)-hintChars:],
 	})
 	if err != nil {
 		return NewKey{}, fmt.Errorf("API key: %w", err)
@@ -142,19 +140,56 @@ func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
 }
 
 // Account is whose keys, charges and events they are.
-type Account struct{ ID, Name string }
+type Account struct {
+	ID, Name string
+	// the key of metadata that holds the reference of a charge that names none; empty: there is
+	// none
+	ReferenceFrom string
+	CreatedAt     time.Time
+}
 
-// Find returns the account with this id, or else of this name. Errors: [ErrNoSuchAccount], or the database's.
+// Find returns the account with this id, or else of this name. Errors: [ErrNoSuchAccount], or the
+// database's.
 func (s *Store) Find(ctx context.Context, idOrName string) (Account, error) {
-	var a db.Account
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		a, err = s.queries.AccountFind(ctx, s.pool, idOrName)
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Account{}, ErrNoSuchAccount
+	a, found, err := db.One(ctx, s.pool, s.queries.AccountFind, idOrName)
+	if err == nil && !found {
+		err = ErrNoSuchAccount
 	}
-	return Account{ID: a.ID, Name: a.Name}, err
+	return Account{ID: a.ID, Name: a.Name, ReferenceFrom: db.OrEmpty(a.ReferenceFrom), CreatedAt: a.CreatedAt}, err
+}
+
+// List returns the accounts, the oldest first, at most as many as asked for. Errors: the
+// database's.
+func (s *Store) List(ctx context.Context, most int) ([]Account, error) {
+	rows, err := db.Read(ctx, s.pool, s.queries.AccountList, int32(most)) //nolint:gosec // bounded by the caller
+	list := make([]Account, 0, len(rows))
+	for _, a := range rows {
+		list = append(list, Account{
+			ID: a.ID, Name: a.Name, ReferenceFrom: db.OrEmpty(a.ReferenceFrom), CreatedAt: a.CreatedAt,
+		})
+	}
+	return list, err
+}
+
+// referenceFromMax is the longest key of metadata that a charge can have.
+const referenceFromMax = 40
+
+// SetReferenceFrom sets which key of metadata holds the reference of the account's charges that
+// name none; empty: none does. Servers go by it within half a minute. Errors: [ErrReferenceFrom],
+// [ErrNoSuchAccount], or the database's.
+func (s *Store) SetReferenceFrom(ctx context.Context, idOrName, key string) (Account, error) {
+	if len([]rune(key)) > referenceFromMax || strings.ContainsAny(key, "[]") ||
+		strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return Account{}, ErrReferenceFrom
+	}
+	a, err := s.Find(ctx, idOrName)
+	if err != nil {
+		return Account{}, err
+	}
+	a.ReferenceFrom = key
+	_, err = db.Repeat(ctx, s.pool, s.queries.AccountSetReferenceFrom,
+		db.AccountSetReferenceFromParams{ReferenceFrom: key, ID: a.ID})
+	return a, err
 }
 
 // Key is an API key as an operator sees it.
@@ -173,28 +208,24 @@ func (s *Store) Keys(ctx context.Context, account string) ([]Key, error) {
 	if account != "" {
 		name = &account
 	}
-	var rows []db.APIKeyListRow
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		rows, err = s.queries.APIKeyList(ctx, s.pool, name)
-		return err
-	})
+	rows, err := db.Read(ctx, s.pool, s.queries.APIKeyList, name)
 	if err != nil {
 		return nil, err
 	}
 	keys := make([]Key, 0, len(rows))
 	for _, r := range rows {
-		keys = append(keys, Key{ID: r.ID, AccountID: r.AccountID, Account: r.Account, Hint: r.KeyHint, CreatedAt: r.CreatedAt, RevokedAt: r.RevokedAt})
+		keys = append(keys, Key{
+			ID: r.ID, AccountID: r.AccountID, Account: r.Account, Hint: r.KeyHint,
+			CreatedAt: r.CreatedAt, RevokedAt: r.RevokedAt,
+		})
 	}
 	return keys, nil
 }
 
-// Revoke refuses the key from now on; revoking twice changes nothing. Errors: [ErrNoSuchKey], or the database's.
+// Revoke refuses the key from now on; revoking twice changes nothing. Errors: [ErrNoSuchKey], or
+// the database's.
 func (s *Store) Revoke(ctx context.Context, id string) error {
-	var n int64
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		n, err = s.queries.APIKeyRevoke(ctx, s.pool, id)
-		return err
-	})
+	n, err := db.Repeat(ctx, s.pool, s.queries.APIKeyRevoke, id)
 	if err == nil && n == 0 {
 		return ErrNoSuchKey
 	}

@@ -12,6 +12,7 @@ import (
 	"paidonce/api"
 	"paidonce/charges"
 	"paidonce/idemkeys"
+	"paidonce/outbox"
 )
 
 // sink takes an answer and forgets it.
@@ -36,10 +37,11 @@ func (instant) Create(_ context.Context, r idemkeys.Request, _ charges.Params) (
 	return res, nil
 }
 
-// What the edge itself costs for a charge: everything but the network and the domain. The log is written, to nowhere.
+// What the edge itself costs for a charge: everything but the network and the domain. The log is
+// written, to nowhere.
 func BenchmarkCreateCharge(b *testing.B) {
 	server, err := api.New(api.Config{
-		Charges: instant{}, Keys: instant{}, Accounts: instant{}, Events: noEvents{}, Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Charges: instant{}, Accounts: instant{}, Keys: &idemkeys.Keys{}, Events: outbox.New(outbox.Config{}), Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 		Ready: func(context.Context) error { return nil },
 	})
 	if err != nil {

@@ -1,167 +1,209 @@
 package api
 
 import (
+	"context"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"paidonce/charges"
+	"paidonce/problem"
 )
 
-// chargeShape is ChargeParams of openapi.yaml.
-var chargeShape = shape{
-	{name: "amount", kind: integer},
-	{name: "capture", kind: boolean},
-	{name: "currency", kind: text},
-	{name: "customer", kind: text},
-	{name: "description", kind: text},
-	{name: "metadata", kind: pairs},
-	{name: "receipt_email", kind: text},
-	{name: "source", kind: text},
-	{name: "statement_descriptor_suffix", kind: text},
+// createCharge creates a charge once for the request's key.
+func (s *Server) createCharge(c echo.Context, r *request) error {
+	return idempotent(s, c, r, func(p *parameters) (charges.Params, *problem.Error) {
+		return chargeParams(p, r.identity.ReferenceFrom)
+	}, s.cfg.Charges.Create)
 }
 
-// captureShape is CaptureParams of openapi.yaml.
-var captureShape = shape{
-	{name: "amount", kind: integer},
-}
-
-// listShape is the query of listCharges.
-var listShape = shape{
-	{name: "created", kind: bounds, members: []string{"gt", "gte", "lt", "lte"}},
-	{name: "customer", kind: text},
-	{name: "ending_before", kind: text},
-	{name: "limit", kind: integer},
-	{name: "starting_after", kind: text},
-	{name: "status", kind: text},
-}
-
-// CreateCharge makes a charge once for the request's key.
-func (s *Server) CreateCharge(c echo.Context, params CreateChargeParams) error {
-	return once(s, c, params.Prefer, chargeShape, chargeParams, s.cfg.Charges.Create)
-}
-
-// CaptureCharge takes the money of an authorised charge once for the request's key.
-func (s *Server) CaptureCharge(c echo.Context, id string, params CaptureChargeParams) error {
-	return once(s, c, params.Prefer, captureShape, func(p *parameters) (charges.CaptureParams, *apiError) {
-		amount, e := amountToMove(p)
-		if e != nil {
+// captureCharge takes the money of an authorised charge once for the request's key.
+func (s *Server) captureCharge(c echo.Context, r *request) error {
+	return idempotent(s, c, r, func(p *parameters) (charges.CaptureParams, *problem.Error) {
+		if e := amountAbove(p, "amount", "leave it out for all that is left"); e != nil {
 			return charges.CaptureParams{}, e
 		}
-		return valid(charges.CaptureParams{Charge: id, Amount: amount})
+		return valid(charges.CaptureParams{
+			Charge: r.param, Amount: p.integer("amount"), WithRefunds: p.expands("refunds"),
+		})
 	}, s.cfg.Charges.Capture)
 }
 
-// amountToMove reads the amount of a capture or refund; 0 when it is not given, which the domain takes for all that there is. So a given 0 must not
-// come through.
-func amountToMove(p *parameters) (int64, *apiError) {
-	amount, given := p.get("amount")
-	switch {
-	case !given:
-		return 0, nil
-	case amount.integer < charges.AmountMin:
-		return 0, faultParameterInteger.of("amount", "amount must be at least %d, in minor units; leave it out for all that is left.", charges.AmountMin)
+// updateCharge changes what a charge says beside its money.
+func (s *Server) updateCharge(c echo.Context, r *request) error {
+	sent, e := s.readBody(c, r)
+	if e != nil {
+		return e
 	}
-	return amount.integer, nil
+	wanted, e := valid(updateParams(r.param, sent))
+	if e != nil {
+		return e
+	}
+	res, err := s.cfg.Charges.Update(context.WithoutCancel(c.Request().Context()),
+		keyRequest(c, r, sent), wanted)
+	return writeLocal(c, r, res, err, "charge")
 }
 
-// valid has the domain look at what a request asks for.
-func valid[P interface{ Validate() error }](wanted P) (P, *apiError) {
+func updateParams(charge string, p *parameters) charges.UpdateParams {
+	text := func(name string) *string {
+		if v, given := p.get(name); given {
+			return &v.text // empty when it is unset
+		}
+		return nil
+	}
+	wanted := charges.UpdateParams{
+		Charge: charge, Description: text("description"), ReceiptEmail: text("receipt_email"),
+		WithRefunds: p.expands("refunds"),
+	}
+	wanted.Metadata, wanted.NoMetadata = p.changes("metadata")
+	if v, given := p.get("shipping"); given {
+		wanted.NoShipping, wanted.Shipping = v.unset, charges.ShippingFrom(p.nested("shipping"))
+	}
+	return wanted
+}
+
+// cancelCharge lets go of an authorised charge, or ends one that waits for its payer, once for the
+// request's key.
+func (s *Server) cancelCharge(c echo.Context, r *request) error {
+	return idempotent(s, c, r, func(*parameters) (charges.CancelParams, *problem.Error) {
+		return valid(charges.CancelParams{Charge: r.param})
+	}, s.cfg.Charges.Cancel)
+}
+
+// amountAbove refuses an amount of 0 or less. It may be left out; the domain takes 0 for that, so
+// an explicit one must not get there. otherwise says what leaving it out means.
+func amountAbove(p *parameters, name, otherwise string) *problem.Error {
+	if amount, given := p.get(name); given && amount.integer < charges.AmountMin {
+		return problem.ParameterInteger.Of(name, "%s must be at least %d, in minor units; %s.",
+			name, charges.AmountMin, otherwise)
+	}
+	return nil
+}
+
+// missingOf refuses parameters without one that is required.
+func missingOf(p *parameters, names ...string) *problem.Error {
+	for _, required := range names {
+		if _, given := p.get(required); !given {
+			return problem.ParameterMissing.Of(required, "%s is required.", required)
+		}
+	}
+	return nil
+}
+
+// valid lets the domain check what a request asks for.
+func valid[P interface{ Validate() error }](wanted P) (P, *problem.Error) {
 	if err := wanted.Validate(); err != nil {
 		return wanted, fromParams(err)
 	}
 	return wanted, nil
 }
 
-// chargeParams is what the parameters ask for, valid as far as can be known here.
-func chargeParams(p *parameters) (charges.Params, *apiError) {
-	for _, required := range [...]string{"amount", "currency"} {
-		if _, given := p.get(required); !given {
-			return charges.Params{}, faultParameterMissing.of(required, "%s is required.", required)
-		}
+// chargeParams is what the parameters ask for, valid as far as can be known here. referenceFrom is
+// the key of metadata that holds the reference of a charge that names none; empty: there is none.
+func chargeParams(p *parameters, referenceFrom string) (charges.Params, *problem.Error) {
+	if e := missingOf(p, "amount", "currency"); e != nil {
+		return charges.Params{}, e
 	}
-	if currency, given := p.get("currency"); given {
-		currency.text = lowerASCII(currency.text) // also in the canonical form: USD and usd are one request
-	}
-	wanted := charges.Params{
-		Amount: p.integer("amount"), Currency: p.text("currency"), Customer: p.text("customer"), Source: p.text("source"),
-		Capture: true, Description: p.text("description"), Metadata: p.pairs("metadata"),
-		StatementDescriptorSuffix: p.text("statement_descriptor_suffix"), ReceiptEmail: p.text("receipt_email"),
-	}
+	wanted := commonParams(p, referenceFrom)
+	wanted.Source, wanted.Capture = p.text("source"), true
+	wanted.WithRefunds = p.expands("refunds")
+	wanted.StatementDescriptor = p.text("statement_descriptor")
+	wanted.Shipping = charges.ShippingFrom(p.nested("shipping"))
 	if capture, given := p.get("capture"); given {
 		wanted.Capture = capture.boolean
 	}
 	return valid(wanted)
 }
 
-// GetCharge shows a charge as it is now.
-func (s *Server) GetCharge(c echo.Context, id string) error {
-	return show(c, id, "charge", s.cfg.Charges.Get)
+// commonParams is what charges and payment intents take alike.
+func commonParams(p *parameters, referenceFrom string) charges.Params {
+	lowerCurrency(p)
+	wanted := charges.Params{
+		Amount: p.integer("amount"), Currency: p.text("currency"), Customer: p.text("customer"),
+		Description: p.text("description"), Metadata: p.pairs("metadata"),
+		StatementDescriptorSuffix: p.text("statement_descriptor_suffix"),
+		ReceiptEmail:              p.text("receipt_email"),
+		ReturnURL:                 p.text("return_url"), OffSession: p.flag("off_session"),
+		Reference: p.text("reference"), DuplicateOf: p.text("duplicate_of"),
+	}
+	if wanted.Reference == "" && referenceFrom != "" {
+		wanted.Reference, wanted.ReferenceFrom = wanted.Metadata[referenceFrom], referenceFrom
+	}
+	return wanted
 }
 
-// ListCharges shows a page of charges, newest first.
-func (s *Server) ListCharges(c echo.Context, params ListChargesParams) error {
-	f, e := listFilter(params)
-	if e != nil {
+// lowerCurrency has the currency in lower case, also in the canonical form: USD and usd are one
+// request.
+func lowerCurrency(p *parameters) {
+	if currency, given := p.get("currency"); given {
+		currency.text = lowerASCII(currency.text)
+	}
+}
+
+// getCharge shows a charge as it is now.
+func (s *Server) getCharge(c echo.Context, r *request) error {
+	return showOne(c, r, "charge", "refunds", s.cfg.Charges.Get)
+}
+
+// listCharges shows a page of charges, newest first.
+func (s *Server) listCharges(c echo.Context, r *request) error {
+	if e := oneCursor(r.query); e != nil {
 		return e
 	}
-	return list(c, "charge", string(V1charges), f, f.EndingBefore, s.cfg.Charges.List, func(p charges.Page) ([]charges.Charge, bool) { return p.Charges, p.HasMore })
+	f := charges.Filter{
+		Limit: int(r.query.integer("limit")), StartingAfter: r.query.text("starting_after"),
+		EndingBefore: r.query.text("ending_before"),
+		Customer:     r.query.text("customer"), Status: r.query.text("status"),
+		Intent: r.query.text("payment_intent"), Reference: r.query.text("reference"),
+		WithRefunds: r.query.expands("refunds"),
+	}
+	f.CreatedFrom, f.CreatedBefore = r.query.created()
+	return list(c, r, "charge", f, f.EndingBefore, s.cfg.Charges.List,
+		func(p charges.Page) ([]charges.Charge, bool) { return p.Charges, p.HasMore })
 }
 
-func listFilter(p ListChargesParams) (f charges.Filter, e *apiError) {
-	if f.Limit, e = pageBounds(p.Limit, queryText{"starting_after", p.StartingAfter, &f.StartingAfter},
-		queryText{"ending_before", p.EndingBefore, &f.EndingBefore}, queryText{"customer", p.Customer, &f.Customer}); e != nil {
-		return f, e
+// created returns the half-open range of times within the bounds; nil is no bound.
+func (p *parameters) created() (from, before *time.Time) {
+	if v, given := p.get("created"); given {
+		return timeRange(v.members)
 	}
-	if p.Status != nil {
-		switch *p.Status {
-		case ChargeStatusPending, ChargeStatusSucceeded, ChargeStatusFailed:
-			f.Status = string(*p.Status)
-		default:
-			return f, invalidParameter("status", "status must be pending, succeeded or failed.")
-		}
-	}
-	if p.Created != nil {
-		f.CreatedFrom, f.CreatedBefore = timeRange(*p.Created)
-	}
-	return f, nil
+	return nil, nil
 }
 
-// timeRange is the half-open range of times whose Unix seconds are within the bounds.
-func timeRange(r TimeRange) (from, before *time.Time) {
-	atLeast := func(t *time.Time) {
-		if from == nil || t.After(*from) {
-			from = t
+// timeRange returns the half-open range of times whose Unix seconds are within the bounds.
+func timeRange(bounds []member) (from, before *time.Time) {
+	for _, b := range bounds {
+		switch b.name {
+		case "": // that second alone
+			at, next := unix(b.integer, false), unix(b.integer, true)
+			return &at, &next
+		case "gte", "gt":
+			if t := unix(b.integer, b.name == "gt"); from == nil || t.After(*from) {
+				from = &t
+			}
+		case "lt", "lte":
+			if t := unix(b.integer, b.name == "lte"); before == nil || t.Before(*before) {
+				before = &t
+			}
 		}
-	}
-	below := func(t *time.Time) {
-		if before == nil || t.Before(*before) {
-			before = t
-		}
-	}
-	if r.Gte != nil {
-		atLeast(unix(*r.Gte, 0))
-	}
-	if r.Gt != nil {
-		atLeast(unix(*r.Gt, 1))
-	}
-	if r.Lt != nil {
-		below(unix(*r.Lt, 0))
-	}
-	if r.Lte != nil {
-		below(unix(*r.Lte, 1))
 	}
 	return from, before
 }
 
-// yearMax is the first second that no charge will see: the year 10000. Bounds are clamped to the years that both Go and the database can
-// express; no charge is outside, so nothing changes.
+// yearMax is the first second of the year 10000. Bounds are clamped to the years that both Go and
+// the database can express; no charge is outside, so nothing changes.
 const yearMax = 253402300800
 
-func unix(seconds, more int64) *time.Time {
-	t := time.Unix(min(max(seconds, 0), yearMax-1)+more, 0)
-	if seconds < 0 {
-		t = time.Unix(0, 0)
+// unix is a time, or the second that follows it.
+func unix(seconds int64, next bool) time.Time {
+	switch {
+	case seconds < 0:
+		return time.Unix(0, 0)
+	case seconds >= yearMax:
+		seconds = yearMax - 1
 	}
-	return &t
+	if next {
+		seconds++
+	}
+	return time.Unix(seconds, 0)
 }

@@ -26,7 +26,7 @@ func piece(t *rapid.T, label string) string {
 
 func name(t *rapid.T) string {
 	return rapid.OneOf(rapid.SampledFrom([]string{
-		"amount", "currency", "source", "charge", "reason", "customer", "capture", "description", "metadata", "receipt_email", "statement_descriptor_suffix", "Amount",
+		"amount", "currency", "source", "charge", "reason", "customer", "capture", "description", "metadata", "receipt_email", "statement_descriptor_suffix", "Amount", "statement_descriptor", "shipping", "shipping[name]", "shipping[address][city]", "shipping[address]",
 		"metadata[a]", "metadata[a][b]", "limit", "order", "starting_after", "ending_before", "url", "type", "webhook_endpoint", "enabled_events", "enabled_events[]", "enabled_events[0]", "created[gt]", "created", "status", "expand[0]",
 	}), rapid.StringN(0, 5, 20)).Draw(t, "name")
 }
@@ -53,7 +53,8 @@ func body(t *rapid.T) string {
 	return strings.Join(parts, "&")
 }
 
-// Whatever comes in: the answer is as openapi.yaml says, it is never a fault of ours, and what gets through is fit for the database.
+// Whatever comes in: the answer is as openapi.yaml says, it is never a fault of ours, and what gets
+// through is fit for the database.
 func TestAnyRequestHasADescribedAnswer(t *testing.T) {
 	e := newEdge(t)
 	e.get = func(string) (charges.Charge, error) { return charge(chargeID), nil }
@@ -115,7 +116,12 @@ func fit(t *rapid.T, e *edge) {
 	switch p := e.last.(type) {
 	case charges.Params:
 		err, metadata = p.Validate(), p.Metadata
-		texts = []string{p.Currency, p.Customer, p.Source, p.Description, p.ReceiptEmail, p.StatementDescriptorSuffix}
+		texts = []string{p.Currency, p.Customer, p.Source, p.Description, p.ReceiptEmail, p.StatementDescriptorSuffix, p.StatementDescriptor}
+		if p.Shipping != nil {
+			for _, text := range p.Shipping.Texts() {
+				texts = append(texts, *text.Text)
+			}
+		}
 	case charges.RefundParams:
 		err, metadata = p.Validate(), p.Metadata
 		texts = []string{p.Charge, p.Reason}

@@ -12,27 +12,36 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// preflightAge is how long a browser may keep the answer to a preflight, in seconds: what it says changes with a deployment only.
+// preflightAge is how long a browser may keep the answer to a preflight, in seconds: what it says
+// changes with a deployment only.
 const preflightAge = 600
 
 var (
-	// corsAsks are the headers of openapi.yaml that a script may send.
-	corsAsks = []string{"Authorization", "Content-Type", "Idempotency-Key", "Prefer"}
-	// corsShows are those that a script may read, besides the few that it always may. A test holds them against openapi.yaml.
-	corsShows = []string{
-		"Allow", "Idempotency-Key", "Idempotent-Replayed", "Location", "Original-Request", "Preference-Applied", "Request-Id", "Retry-After",
+	// corsAllowed are the headers of openapi.yaml that a script may send.
+	corsAllowed = []string{"Authorization", "Content-Type", "Idempotency-Key", "Prefer"}
+	// corsExposed are the headers that a script may read, besides the few that it always may. A
+	// test compares them with openapi.yaml.
+	corsExposed = []string{
+		"Allow", "Idempotency-Key", "Idempotent-Replayed", "Location", "Original-Request",
+		"Preference-Applied", "Request-Id", "Retry-After",
 		"Stripe-Should-Retry", "WWW-Authenticate", "X-Content-Type-Options",
 	}
 )
 
-// cors lets scripts of these origins read answers, errors too. Cookies are never taken into account: API keys are sent by the script itself.
+// cors lets scripts of these origins read answers, errors too. Cookies are never taken into
+// account: API keys are sent by the script itself.
 func cors(origins []string) echo.MiddlewareFunc {
 	cfg := middleware.CORSConfig{
-		AllowOrigins: []string{"*"}, AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}, AllowHeaders: corsAsks, ExposeHeaders: corsShows,
+		AllowOrigins: []string{"*"},
+		AllowMethods: []string{
+			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
+		},
+		AllowHeaders: corsAllowed, ExposeHeaders: corsExposed,
 		MaxAge: preflightAge,
 	}
 	if !slices.Contains(origins, "*") {
-		// Not AllowOrigins, which takes patterns as well: an origin is allowed when it is named.
+		// AllowOrigins would take patterns as well; here an origin is allowed only when it is
+		// named.
 		cfg.AllowOriginFunc = func(origin string) (bool, error) { return slices.Contains(origins, origin), nil }
 	}
 	return middleware.CORSWithConfig(cfg)
@@ -52,13 +61,14 @@ func originProblem(o string) string {
 	case m[1] == "http" && m[3] == ":80", m[1] == "https" && m[3] == ":443":
 		return "names the port that browsers leave out"
 	}
-	if port, err := strconv.Atoi(strings.TrimPrefix(m[3], ":")); m[3] != "" && (err != nil || port > math.MaxUint16) {
+	if port, err := strconv.Atoi(strings.TrimPrefix(m[3], ":")); m[3] != "" &&
+		(err != nil || port > math.MaxUint16) {
 		return "names a port that there is not"
 	}
 	return ""
 }
 
-// CheckOrigins tells which of the origins no browser would send.
+// CheckOrigins returns what is wrong with those origins that no browser would send.
 func CheckOrigins(origins []string) (problems []string) {
 	for _, o := range origins {
 		if why := originProblem(o); why != "" {

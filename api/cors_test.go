@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"paidonce/api"
+	"paidonce/api/apitest"
 )
 
 // safelisted are the response headers that scripts may always read.
@@ -96,7 +97,7 @@ func TestCORSOfAllOrigins(t *testing.T) {
 func TestCORSShowsWhatIsDescribed(t *testing.T) {
 	e := newEdge(t, func(c *api.Config) { c.CORSOrigins = []string{"*"} })
 	shown := list(e.Get("/v1/charges", "Origin", "https://shop.example").Header.Get("Access-Control-Expose-Headers"))
-	spec, err := api.GetSpec()
+	spec, err := apitest.Spec()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,22 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"paidonce/problem"
 )
 
-// decodeForm reads application/x-www-form-urlencoded by the table; queries are read by it as well. malformed is the fault of what cannot be
-// taken apart. Each pair is name=value, or name[member]=value as Stripe's libraries write it; `metadata=` is no pairs at all. Percent-encoding
-// must be whole, semicolons must be encoded, and a name must not come twice. What is not encoded stands for itself.
-func decodeForm(form string, s shape, malformed fault) (*parameters, *apiError) {
+// decodeForm reads application/x-www-form-urlencoded by the table; queries are read by it as well.
+// malformed is the code of the error for what cannot be parsed. Each pair is name=value, or
+// name[member]=value as Stripe's libraries write it; `metadata=` means no pairs at all.
+// Percent-encoding must be complete, semicolons must be encoded, and a name must not occur twice.
+// Other characters need not be encoded.
+func decodeForm(form string, s shape, malformed problem.Code) (*parameters, *problem.Error) {
 	p := newParameters(s)
 	if form == "" {
 		return p, nil
 	}
 	if strings.IndexByte(form, ';') >= 0 {
-		return nil, malformed.of("", "Semicolons must be percent-encoded (%%3B).")
+		return nil, malformed.Of("", "Semicolons must be percent-encoded (%%3B).")
 	}
 	for more := true; more; {
 		var pair string
@@ -25,11 +29,13 @@ func decodeForm(form string, s shape, malformed fault) (*parameters, *apiError) 
 		rawName, rawValue, found := strings.Cut(pair, "=")
 		name, ok := unescape(rawName)
 		if !ok || name == "" || !found {
-			return nil, malformed.of("", "Each parameter must be name=value, percent-encoded, in UTF-8.")
+			return nil, malformed.Of("",
+				"Each parameter must be name=value, percent-encoded, in UTF-8.")
 		}
 		val, ok := unescape(rawValue)
 		if !ok {
-			return nil, invalidParameter(name, "The value of %s must be percent-encoded UTF-8.", shown(name))
+			return nil, invalidParameter(name, "The value of %s must be percent-encoded UTF-8.",
+				problem.Printable(name))
 		}
 		if e := p.addPair(name, val); e != nil {
 			return nil, e
@@ -38,14 +44,14 @@ func decodeForm(form string, s shape, malformed fault) (*parameters, *apiError) 
 	return p, nil
 }
 
-func (p *parameters) addPair(name, val string) *apiError {
-	base, rest, nested := strings.Cut(name, "[")
+func (p *parameters) addPair(name, val string) *problem.Error {
+	base, rest, inside := strings.Cut(name, "[")
 	i := p.index(base)
 	if i < 0 {
 		return unknownParameter(p.shape, name)
 	}
 	f := &p.shape[i]
-	if !nested {
+	if !inside {
 		v, _, e := p.open(base)
 		if e != nil {
 			return e
@@ -54,34 +60,51 @@ func (p *parameters) addPair(name, val string) *apiError {
 	}
 	inner, closed := strings.CutSuffix(rest, "]")
 	switch {
+	case f.kind == record:
+		within := p.openRecord(i)
+		v, member, e := within.open(name)
+		if e != nil {
+			return e
+		}
+		return v.setForm(member, val)
 	case f.kind == texts && closed:
 		return p.addFormEntry(i, inner, val)
+	case f.kind == nested:
+		return p.addNested(i, name, val)
 	case f.kind == texts:
-		return invalidParameter(name, "%s must be written %s[].", shown(name), f.name)
+		return invalidParameter(name, "%s must be written %s[].", problem.Printable(name), f.name)
 	case f.kind != pairs && f.kind != bounds:
 		return unknownParameter(p.shape, name)
 	case !closed || inner == "" || strings.ContainsAny(inner, "[]"):
-		return invalidParameter(name, "%s must be written %s[name].", shown(name), f.name)
+		return invalidParameter(name, "%s must be written %s[name].", problem.Printable(name),
+			f.name)
 	}
 	v := &p.values[i]
-	if p.given[i] && len(v.members) == 0 {
-		return duplicateParameter(f.name) // metadata= and metadata[a]=1
+	// metadata= and metadata[a]=1, created=1 and created[gt]=1
+	if p.given[i] && (len(v.members) == 0 || f.kind == bounds && v.members[0].name == "") {
+		return duplicateParameter(f.name)
 	}
 	p.given[i], v.kind = true, f.kind
 	return v.setMember(p.shape, f, inner, val)
 }
 
-// addFormEntry reads name[]=value, or name[0]=value as Stripe's libraries write it: with indices in their order, without gaps.
-func (p *parameters) addFormEntry(i int, index, val string) *apiError {
+// addFormEntry reads name[]=value, or name[0]=value as Stripe's libraries write it: with indices in
+// their order, without gaps.
+func (p *parameters) addFormEntry(i int, index, val string) *problem.Error {
 	f, v := &p.shape[i], &p.values[i]
 	if index != "" && index != strconv.Itoa(len(v.members)) {
-		return invalidParameter(memberName(f.name, index), "%s must be written %s[] or with indices from 0, in their order.", f.name, f.name)
+		return invalidParameter(memberName(f.name, index),
+			"%s must be written %s[] or with indices from 0, in their order.", f.name, f.name)
 	}
 	p.given[i], v.kind = true, f.kind
 	return v.addEntry(f, val)
 }
 
-func (v *value) setForm(f *field, s string) *apiError {
+func (v *value) setForm(f *field, s string) *problem.Error {
+	if f.unset && s == "" {
+		v.unset = true
+		return nil
+	}
 	switch f.kind {
 	case text:
 		return v.setText(f.name, s)
@@ -98,14 +121,26 @@ func (v *value) setForm(f *field, s string) *apiError {
 			return invalidParameter(f.name, "%s must be written %s[name]=value.", f.name, f.name)
 		}
 		return nil
+	case nested:
+		return invalidParameter(f.name, "%s must be written %s[name]=value.", f.name, f.name)
 	case texts:
-		return invalidParameter(f.name, "%s must be written %s[]=value, once for each.", f.name, f.name)
-	default:
-		return invalidParameter(f.name, "%s must be written %s[%s].", f.name, f.name, strings.Join(f.members, "], "+f.name+"["))
+		return invalidParameter(f.name, "%s must be written %s[]=value, once for each.", f.name,
+			f.name)
+	case record:
+		return invalidParameter(f.name, "%s must be written %s=value.", f.name, f.fields[0].name)
+	default: // bounds
+		n, ok := parseInteger(s)
+		if !ok {
+			return problem.ParameterInteger.Of(f.name,
+				"%s must be a plain integer, such as 1764403200, or be written %s[%s].", f.name,
+				f.name, strings.Join(f.members, "], "+f.name+"["))
+		}
+		v.members = append(v.members, member{integer: n})
+		return nil
 	}
 }
 
-func (v *value) setMember(s shape, f *field, name, val string) *apiError {
+func (v *value) setMember(s shape, f *field, name, val string) *problem.Error {
 	full := memberName(f.name, name)
 	m := member{name: name, text: val}
 	if e := checkText(f.name, name); e != nil {
@@ -120,14 +155,16 @@ func (v *value) setMember(s shape, f *field, name, val string) *apiError {
 		}
 		n, ok := parseInteger(val)
 		if !ok {
-			return faultParameterInteger.of(full, "%s must be a plain integer, such as 1764403200.", full)
+			return problem.ParameterInteger.Of(full,
+				"%s must be a plain integer, such as 1764403200.", full)
 		}
 		m.text, m.integer = "", n
 	}
 	return v.addMember(f, m)
 }
 
-// unescape undoes percent-encoding and plus signs. It reports false for a broken escape and for what is not UTF-8.
+// unescape undoes percent-encoding and plus signs. It reports false for a broken escape and for
+// what is not UTF-8.
 func unescape(s string) (string, bool) {
 	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
 		return s, utf8.ValidString(s)
@@ -136,7 +173,7 @@ func unescape(s string) (string, bool) {
 	return s, err == nil && utf8.ValidString(s)
 }
 
-// canonicalQuery is the query for fingerprints: its pairs in sorted order, as they were sent.
+// canonicalQuery returns the query for fingerprints: its pairs as they were sent, sorted.
 func canonicalQuery(raw string) string {
 	if strings.IndexByte(raw, '&') < 0 {
 		return raw

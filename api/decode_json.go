@@ -4,66 +4,87 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"paidonce/problem"
 )
 
 // decoders are reused: a request's body is read by exactly one at a time.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
-// decodeJSON reads a JSON object by the table. It is strict where two readers could understand a document differently: invalid UTF-8,
-// broken surrogates, names given twice or in another case, null, numbers that are not plain integers, and anything after the object are
-// refused. No value nests deeper than the table says, so there is nothing to recurse into. An empty body says nothing about any parameter.
-func decodeJSON(body []byte, s shape) (*parameters, *apiError) {
+// decodeJSON reads a JSON object by the table. It is strict where two readers could understand a
+// document differently: invalid UTF-8, broken surrogates, names given twice or in another case,
+// numbers that are not plain integers, and anything after the object are refused. No value
+// nests deeper than the table says, so there is nothing to recurse into. An empty body says nothing
+// about any parameter.
+func decodeJSON(body []byte, s shape) (*parameters, *problem.Error) {
 	p := newParameters(s)
 	if len(body) == 0 {
 		return p, nil
 	}
 	d := decoders.Get().(*jsontext.Decoder) //nolint:errcheck // nothing else is in the pool
 	defer decoders.Put(d)
-	// Duplicates are found by ourselves, to say which name it is.
-	d.Reset(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(false))
+	// Duplicates are found here and not by the decoder, so that the error can name the parameter.
+	d.Reset(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(false))
 	defer d.Reset(strings.NewReader("")) // lets go of the body
 	t, err := d.ReadToken()
 	if err != nil {
 		return nil, malformedJSON(err)
 	}
 	if t.Kind() != jsontext.KindBeginObject {
-		return nil, faultBodyMalformed.of("", "The body must be a JSON object.")
+		return nil, problem.BodyMalformed.Of("", "The body must be a JSON object.")
 	}
-	for {
-		t, err := d.ReadToken()
-		if err != nil {
-			return nil, malformedJSON(err)
-		}
-		if t.Kind() == jsontext.KindEndObject {
-			break
-		}
-		v, f, e := p.open(t.String())
-		if e != nil {
-			return nil, e
-		}
-		if e := readJSON(d, v, f); e != nil {
-			return nil, e
-		}
+	if e := p.readMembers(d, func(name string) string { return name }); e != nil {
+		return nil, e
 	}
 	if _, err := d.ReadToken(); err == nil {
-		return nil, faultBodyMalformed.of("", "The body must be one JSON object, with nothing after it.")
+		return nil, problem.BodyMalformed.Of("",
+			"The body must be one JSON object, with nothing after it.")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, malformedJSON(err)
 	}
 	return p, nil
 }
 
-func readJSON(d *jsontext.Decoder, v *value, f *field) *apiError {
+// readMembers reads the rest of an object. named returns the parameter of a member.
+func (p *parameters) readMembers(
+	d *jsontext.Decoder, named func(member string) string,
+) *problem.Error {
+	for {
+		t, err := d.ReadToken()
+		if err != nil {
+			return malformedJSON(err)
+		}
+		if t.Kind() == jsontext.KindEndObject {
+			return nil
+		}
+		v, f, e := p.open(named(t.String()))
+		if e != nil {
+			return e
+		}
+		if e := readJSON(d, v, f); e != nil {
+			return e
+		}
+	}
+}
+
+func readJSON(d *jsontext.Decoder, v *value, f *field) *problem.Error {
 	t, err := d.ReadToken()
 	if err != nil {
 		return malformedJSON(err)
 	}
-	if t.Kind() == jsontext.KindNull {
+	switch {
+	case t.Kind() == jsontext.KindNull && f.unset,
+		t.Kind() == jsontext.KindString && t.String() == "" && f.unset:
+		v.unset = true
+		return nil
+	case t.Kind() == jsontext.KindNull:
 		return nullParameter(f.name)
 	}
 	switch f.kind {
@@ -74,7 +95,7 @@ func readJSON(d *jsontext.Decoder, v *value, f *field) *apiError {
 		return v.setText(f.name, t.String())
 	case integer:
 		if t.Kind() != jsontext.KindNumber {
-			return faultParameterInteger.of(f.name, "%s must be an integer.", f.name)
+			return problem.ParameterInteger.Of(f.name, "%s must be an integer.", f.name)
 		}
 		return v.setInteger(f.name, t.String())
 	case boolean:
@@ -88,17 +109,30 @@ func readJSON(d *jsontext.Decoder, v *value, f *field) *apiError {
 			return invalidParameter(f.name, "%s must be an object.", f.name)
 		}
 		return readPairs(d, v, f)
+	case nested:
+		if t.Kind() != jsontext.KindBeginObject {
+			return invalidParameter(f.name, "%s must be an object.", f.name)
+		}
+		return readNested(d, v, f, "")
 	case texts:
 		if t.Kind() != jsontext.KindBeginArray {
 			return invalidParameter(f.name, "%s must be an array of strings.", f.name)
 		}
 		return readTexts(d, v, f)
+	case record:
+		if t.Kind() != jsontext.KindBeginObject {
+			return invalidParameter(f.name, "%s must be an object.", f.name)
+		}
+		v.record = newParameters(f.fields)
+		return v.record.readMembers(d, func(member string) string {
+			return memberName(f.name, member)
+		})
 	default:
 		return invalidParameter(f.name, "%s cannot be given here.", f.name)
 	}
 }
 
-func readTexts(d *jsontext.Decoder, v *value, f *field) *apiError {
+func readTexts(d *jsontext.Decoder, v *value, f *field) *problem.Error {
 	for {
 		t, err := d.ReadToken()
 		if err != nil {
@@ -108,7 +142,7 @@ func readTexts(d *jsontext.Decoder, v *value, f *field) *apiError {
 		switch t.Kind() {
 		case jsontext.KindEndArray:
 			if len(v.members) == 0 {
-				return faultParameterEmpty.of(f.name, "%s is empty; leave it out instead.", f.name)
+				return emptyParameter(f.name)
 			}
 			return nil
 		case jsontext.KindString:
@@ -123,7 +157,7 @@ func readTexts(d *jsontext.Decoder, v *value, f *field) *apiError {
 	}
 }
 
-func readPairs(d *jsontext.Decoder, v *value, f *field) *apiError {
+func readPairs(d *jsontext.Decoder, v *value, f *field) *problem.Error {
 	for {
 		t, err := d.ReadToken()
 		if err != nil {
@@ -142,13 +176,13 @@ func readPairs(d *jsontext.Decoder, v *value, f *field) *apiError {
 		}
 		name := memberName(f.name, m.name)
 		switch t.Kind() {
-		case jsontext.KindString:
-		case jsontext.KindNull:
-			return nullParameter(name)
+		// A number is the text that it is written as, with all of its digits, as in a form.
+		case jsontext.KindString, jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
+			m.text = t.String()
+		case jsontext.KindNull: // as the empty text
 		default:
-			return invalidParameter(name, "%s must be a string.", shown(name))
+			return invalidParameter(name, "%s must be a string.", problem.Printable(name))
 		}
-		m.text = t.String()
 		if e := checkText(name, m.text); e != nil {
 			return e
 		}
@@ -158,31 +192,39 @@ func readPairs(d *jsontext.Decoder, v *value, f *field) *apiError {
 	}
 }
 
-// malformedJSON says where, and nothing of what the decoder says: its words are not a part of the interface.
-func malformedJSON(err error) *apiError {
-	e := faultBodyMalformed.of("", "The body is not one well-formed JSON object in UTF-8.")
+// malformedJSON says where the error is. It does not repeat the decoder's words, which are no part
+// of the API.
+func malformedJSON(err error) *problem.Error {
+	e := problem.BodyMalformed.Of("", "The body is not one well-formed JSON object in UTF-8.")
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		e = faultBodyMalformed.of("", "The body is not one well-formed JSON object in UTF-8: see byte %d.", syntax.ByteOffset)
+		e = problem.BodyMalformed.Of("",
+			"The body is not one well-formed JSON object in UTF-8: see byte %d.", syntax.ByteOffset)
 	}
 	return e
 }
 
-func nullParameter(name string) *apiError {
-	return invalidParameter(name, "%s is null; leave it out instead.", shown(name))
+func emptyParameter(name string) *problem.Error {
+	return problem.ParameterEmpty.Of(name, "%s is empty; leave it out instead.", name)
 }
 
-// checkText refuses what the database cannot keep as text. Invalid UTF-8 must have been refused before.
-func checkText(name, s string) *apiError {
+func nullParameter(name string) *problem.Error {
+	return invalidParameter(name, "%s is null; leave it out instead.", problem.Printable(name))
+}
+
+// checkText refuses what the database cannot keep as text. Invalid UTF-8 must have been refused
+// before.
+func checkText(name, s string) *problem.Error {
 	if strings.IndexByte(s, 0) >= 0 {
-		return invalidParameter(name, "%s must not contain the character NUL.", shown(name))
+		return invalidParameter(name, "%s must not contain the character NUL.",
+			problem.Printable(name))
 	}
 	return nil
 }
 
-func (v *value) setText(name, s string) *apiError {
+func (v *value) setText(name, s string) *problem.Error {
 	if s == "" {
-		return faultParameterEmpty.of(name, "%s is empty; leave it out instead.", name)
+		return emptyParameter(name)
 	}
 	if e := checkText(name, s); e != nil {
 		return e
@@ -191,28 +233,38 @@ func (v *value) setText(name, s string) *apiError {
 	return nil
 }
 
-func (v *value) setInteger(name, s string) *apiError {
+// setInteger reads an integer. One that is too large for its type is the largest there is, so that
+// it is refused like any other that is too large.
+func (v *value) setInteger(name, s string) *problem.Error {
 	n, ok := parseInteger(s)
-	if !ok {
-		return faultParameterInteger.of(name, "%s must be a plain integer, such as 2000.", name)
+	switch {
+	case ok:
+	case plainInteger(s):
+		n = math.MaxInt64
+		if s[0] == '-' {
+			n = math.MinInt64
+		}
+	default:
+		return problem.ParameterInteger.Of(name, "%s must be a plain integer, such as 2000.", name)
 	}
 	v.integer = n
 	return nil
 }
 
+// plainInteger reports whether s is an integer in its one spelling, of whatever size.
+func plainInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	return digits != "" && (digits[0] != '0' || s == "0") && strings.Trim(digits, "0123456789") == ""
+}
+
 // integerDigitsMax is the length of the longest int64, with its sign.
 const integerDigitsMax = 20
 
-// parseInteger reads an integer in its one spelling: no fraction, exponent, plus sign, leading zero or negative zero.
+// parseInteger reads an integer in its one spelling: no fraction, exponent, plus sign, leading zero
+// or negative zero.
 func parseInteger(s string) (int64, bool) {
-	digits := strings.TrimPrefix(s, "-")
-	if digits == "" || len(s) > integerDigitsMax || (digits[0] == '0' && s != "0") {
+	if len(s) > integerDigitsMax || !plainInteger(s) {
 		return 0, false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return 0, false
-		}
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil

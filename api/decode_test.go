@@ -2,10 +2,14 @@ package api
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"paidonce/problem"
 )
 
 const b0 = `{"amount":2000,"currency":"usd","source":"tok_visa"}`
@@ -16,7 +20,7 @@ type refusal struct {
 	code, param string
 }
 
-func checkRefusals(t *testing.T, cases []refusal, decode func(string) (*parameters, *apiError)) {
+func checkRefusals(t *testing.T, cases []refusal, decode func(string) (*parameters, *problem.Error)) {
 	t.Helper()
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -24,20 +28,43 @@ func checkRefusals(t *testing.T, cases []refusal, decode func(string) (*paramete
 			if e == nil {
 				t.Fatalf("%.200q was accepted", tc.in)
 			}
-			if e.status != 400 || e.code != tc.code || e.param != tc.param {
-				t.Errorf("%.200q: got %d %s %q (%s), want 400 %s %q", tc.in, e.status, e.code, e.param, e.message, tc.code, tc.param)
+			if e.Code.Status() != 400 || e.Code.String() != tc.code || e.Param != tc.param {
+				t.Errorf("%.200q: got %d %s %q (%s), want 400 %s %q", tc.in, e.Code.Status(), e.Code, e.Param, e.Message, tc.code, tc.param)
 			}
 		})
 	}
 }
 
-func chargeJSON(in string) (*parameters, *apiError) { return decodeJSON([]byte(in), chargeShape) }
-func chargeForm(in string) (*parameters, *apiError) {
-	return decodeForm(in, chargeShape, faultBodyMalformed)
+// takes are the shapes of an operation's query and body.
+func takes(id string) (query, body shape) {
+	all := (*Server)(nil).operations()
+	op := all[slices.IndexFunc(all, func(op operation) bool { return op.id == id })]
+	return op.query, op.body
+}
+
+var (
+	listShape, _   = takes("listCharges")
+	_, chargeShape = takes("createCharge")
+)
+
+func chargeJSON(in string) (*parameters, *problem.Error) {
+	return charge(decodeJSON([]byte(in), chargeShape))
+}
+
+func chargeForm(in string) (*parameters, *problem.Error) {
+	return charge(decodeForm(in, chargeShape, problem.BodyMalformed))
+}
+
+func charge(p *parameters, e *problem.Error) (*parameters, *problem.Error) {
+	if e == nil {
+		p.dropUnset()
+	}
+	return p, e
 }
 
 func TestShapesAreSortedByName(t *testing.T) {
-	for _, s := range []shape{chargeShape, listShape, eventListShape, endpointShape} {
+	for _, op := range (*Server)(nil).operations() {
+		s := op.body
 		if !slices.IsSortedFunc(s, func(a, b field) int { return strings.Compare(a.name, b.name) }) {
 			t.Errorf("%v is not sorted: the canonical form would depend on the order of a table", s)
 		}
@@ -57,29 +84,30 @@ func TestJSONThatIsRefused(t *testing.T) {
 		{"name given twice, once escaped", `{"amount":1,"\u0061mount":2}`, "parameter_duplicate", "amount"},
 		{"metadata key given twice", `{"metadata":{"a":"1","a":"2"}}`, "parameter_duplicate", "metadata[a]"},
 		{"null", `{"amount":null}`, "parameter_invalid", "amount"},
-		{"null text", `{"description":null}`, "parameter_invalid", "description"},
-		{"null metadata", `{"metadata":null}`, "parameter_invalid", "metadata"},
-		{"null in metadata", `{"metadata":{"a":null}}`, "parameter_invalid", "metadata[a]"},
+		{"null payer", `{"source":null}`, "parameter_invalid", "source"},
+		{"null customer", `{"customer":null}`, "parameter_invalid", "customer"},
+		{"null capture", `{"capture":null}`, "parameter_invalid", "capture"},
 		{"text as a number", `{"currency":1}`, "parameter_invalid", "currency"},
 		{"integer as text", `{"amount":"2000"}`, "parameter_invalid_integer", "amount"},
 		{"boolean as text", `{"capture":"true"}`, "parameter_invalid", "capture"},
 		{"boolean as a number", `{"capture":1}`, "parameter_invalid", "capture"},
 		{"object as amount", `{"amount":{}}`, "parameter_invalid_integer", "amount"},
 		{"metadata as an array", `{"metadata":[]}`, "parameter_invalid", "metadata"},
-		{"metadata as text", `{"metadata":""}`, "parameter_invalid", "metadata"},
-		{"number in metadata PB-178", `{"metadata":{"n":9223372036854775807}}`, "parameter_invalid", "metadata[n]"},
+		{"metadata as text", `{"metadata":"x"}`, "parameter_invalid", "metadata"},
 		{"object in metadata", `{"metadata":{"n":{"a":"b"}}}`, "parameter_invalid", "metadata[n]"},
 		{"empty metadata key", `{"metadata":{"":"x"}}`, "parameter_invalid", "metadata"},
 		{"bracket in metadata key", `{"metadata":{"a[b":"x"}}`, "parameter_invalid", "metadata"},
-		{"empty text", `{"description":""}`, "parameter_invalid_empty", "description"},
-		{"NUL in text PB-142", `{"description":"\u0000"}`, "parameter_invalid", "description"},
-		{"NUL in a metadata value PB-142", `{"metadata":{"a":"x\u0000y"}}`, "parameter_invalid", "metadata[a]"},
-		{"NUL in a metadata key PB-142", `{"metadata":{"a\u0000":"x"}}`, "parameter_invalid", "metadata"},
-		{"second document PB-163", b0 + `{"amount":1}`, "body_malformed", ""},
-		{"same document again PB-163", b0 + b0, "body_malformed", ""},
-		{"letters after it PB-163", b0 + ` xx`, "body_malformed", ""},
-		{"NUL after it PB-163", b0 + "\x00", "body_malformed", ""},
-		{"byte order mark PB-163", "\ufeff" + b0, "body_malformed", ""},
+		{"empty payer", `{"source":""}`, "parameter_invalid_empty", "source"},
+		{"empty currency", `{"currency":""}`, "parameter_invalid_empty", "currency"},
+		{"array in metadata", `{"metadata":{"n":[]}}`, "parameter_invalid", "metadata[n]"},
+		{"NUL in text", `{"description":"\u0000"}`, "parameter_invalid", "description"},
+		{"NUL in a metadata value", `{"metadata":{"a":"x\u0000y"}}`, "parameter_invalid", "metadata[a]"},
+		{"NUL in a metadata key", `{"metadata":{"a\u0000":"x"}}`, "parameter_invalid", "metadata"},
+		{"second document", b0 + `{"amount":1}`, "body_malformed", ""},
+		{"same document again", b0 + b0, "body_malformed", ""},
+		{"letters after it", b0 + ` xx`, "body_malformed", ""},
+		{"NUL after it", b0 + "\x00", "body_malformed", ""},
+		{"byte order mark", "\ufeff" + b0, "body_malformed", ""},
 		{"deep nesting", `{"metadata":{"a":` + strings.Repeat(`[`, 100_000), "parameter_invalid", "metadata[a]"},
 		{"deep nesting at the top", strings.Repeat(`[`, 100_000), "body_malformed", ""},
 		{"deep nesting in an unknown name", `{"x":` + strings.Repeat(`{"x":`, 100_000), "parameter_unknown", "x"},
@@ -87,7 +115,7 @@ func TestJSONThatIsRefused(t *testing.T) {
 	}, chargeJSON)
 }
 
-// PB-031, PB-032: different broken documents must not become one through U+FFFD.
+// Different broken documents must not become one through U+FFFD.
 func TestBrokenUnicodeIsRefusedRatherThanReplaced(t *testing.T) {
 	for _, broken := range []string{
 		"\xff", "\xfe", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80",
@@ -96,7 +124,7 @@ func TestBrokenUnicodeIsRefusedRatherThanReplaced(t *testing.T) {
 		for _, in := range []string{
 			`{"metadata":{"order":"` + broken + `"}}`, `{"metadata":{"` + broken + `":"x"}}`, `{"description":"` + broken + `"}`, `{"` + broken + `":1}`,
 		} {
-			if _, e := chargeJSON(in); e == nil || e.code != "body_malformed" {
+			if _, e := chargeJSON(in); e == nil || e.Code.String() != "body_malformed" {
 				t.Errorf("%q: got %v, want body_malformed", in, e)
 			}
 		}
@@ -108,7 +136,7 @@ func TestBrokenUnicodeIsRefusedRatherThanReplaced(t *testing.T) {
 	}
 }
 
-// PB-138, PB-139, PB-140: an amount has one spelling, and nothing is rounded.
+// An amount has one spelling, and nothing is rounded.
 func TestIntegersHaveOneSpelling(t *testing.T) {
 	for in, want := range map[string]int64{
 		"0": 0, "1": 1, "-5": -5, "99999999": 99999999, "100000000": 100000000, "2147483648": 2147483648,
@@ -125,28 +153,39 @@ func TestIntegersHaveOneSpelling(t *testing.T) {
 	}
 	start := time.Now()
 	for _, in := range []string{
-		"-0", "1.0", "1e0", "1E2", "10.5", "1e400", "-1e400", "9223372036854775808", "-9223372036854775809", "1e-400",
-		strings.Repeat("9", 400), strings.Repeat("9", 1_000_000),
+		"-0", "1.0", "1e0", "1E2", "10.5", "1e400", "-1e400", "1e-400", strings.Repeat("9", 400) + ".0",
 	} {
-		for _, decode := range []func(string) (*parameters, *apiError){
-			func(s string) (*parameters, *apiError) { return chargeJSON(`{"amount":` + s + `}`) },
-			func(s string) (*parameters, *apiError) { return chargeForm("amount=" + s) },
+		for _, decode := range []func(string) (*parameters, *problem.Error){
+			func(s string) (*parameters, *problem.Error) { return chargeJSON(`{"amount":` + s + `}`) },
+			func(s string) (*parameters, *problem.Error) { return chargeForm("amount=" + s) },
 		} {
-			if _, e := decode(in); e == nil || e.code != "parameter_invalid_integer" || e.param != "amount" {
+			if _, e := decode(in); e == nil || e.Code.String() != "parameter_invalid_integer" || e.Param != "amount" {
 				t.Errorf("%.30s: got %v", in, e)
 			}
 		}
 	}
+	// What does not fit is as much as fits: too much for any parameter, and refused as such.
+	for _, in := range []string{"9223372036854775808", strings.Repeat("9", 400), strings.Repeat("9", 1_000_000)} {
+		for sign, want := range map[string]int64{"": math.MaxInt64, "-": math.MinInt64} {
+			p, e := chargeJSON(`{"amount":` + sign + in + `}`)
+			if e != nil || p.integer("amount") != want {
+				t.Errorf("JSON %s%.30s: got %v, %v", sign, in, p, e)
+			}
+			if p, e = chargeForm("amount=" + sign + in); e != nil || p.integer("amount") != want {
+				t.Errorf("form %s%.30s: got %v, %v", sign, in, p, e)
+			}
+		}
+	}
 	if took := time.Since(start); took > time.Second {
-		t.Errorf("refusing took %v", took)
+		t.Errorf("reading took %v", took)
 	}
 	for _, in := range []string{"NaN", "Infinity", "-Infinity", "01", "+1", ".5", "5.", "0x10", "1_000"} {
-		if _, e := chargeJSON(`{"amount":` + in + `}`); e == nil || e.status != 400 {
+		if _, e := chargeJSON(`{"amount":` + in + `}`); e == nil || e.Code.Status() != 400 {
 			t.Errorf("JSON %s: got %v", in, e)
 		}
 	}
 	for _, in := range []string{"", "%2B1", "+1", "01", "00", "-", "--1", "1 ", "0x10", "1_000", "%D9%A1", "-01"} {
-		if _, e := chargeForm("amount=" + in); e == nil || e.code != "parameter_invalid_integer" {
+		if _, e := chargeForm("amount=" + in); e == nil || e.Code.String() != "parameter_invalid_integer" {
 			t.Errorf("form %q: got %v", in, e)
 		}
 	}
@@ -156,7 +195,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	checkRefusals(t, []refusal{
 		{"unknown name", "amounts=1", "parameter_unknown", "amounts"},
 		{"name in another case", "Amount=1", "parameter_unknown", "Amount"},
-		{"duplicate PB-174", "amount=2000&amount=1", "parameter_duplicate", "amount"},
+		{"duplicate", "amount=2000&amount=1", "parameter_duplicate", "amount"},
 		{"duplicate, once escaped", "amount=2000&%61mount=1", "parameter_duplicate", "amount"},
 		{"duplicate in metadata", "metadata[a]=1&metadata[a]=2", "parameter_duplicate", "metadata[a]"},
 		{"duplicate in metadata, once escaped", "metadata[a]=1&metadata%5Ba%5D=2", "parameter_duplicate", "metadata[a]"},
@@ -167,7 +206,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{"nested metadata", "metadata[a][b]=x", "parameter_invalid", "metadata[a][b]"},
 		{"unclosed bracket", "metadata[a=x", "parameter_invalid", "metadata[a"},
 		{"text after the bracket", "metadata[a]b=x", "parameter_invalid", "metadata[a]b"},
-		{"expand", "expand[0]=customer", "parameter_unknown", "expand[0]"},
+		{"expand", "expand[0]=invoice", "parameter_invalid", "expand[0]"},
 		{"brackets on a text", "source[number]=4242", "parameter_unknown", "source[number]"},
 		{"broken escape in a value", "description=%4", "parameter_invalid", "description"},
 		{"broken escape in a value, letters", "description=%zz", "parameter_invalid", "description"},
@@ -185,7 +224,10 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{"empty pair", "amount=1&&currency=usd", "body_malformed", ""},
 		{"trailing ampersand", "amount=1&", "body_malformed", ""},
 		{"empty name", "=1", "body_malformed", ""},
-		{"empty text", "description=", "parameter_invalid_empty", "description"},
+		{"empty payer", "source=", "parameter_invalid_empty", "source"},
+		{"empty customer", "customer=", "parameter_invalid_empty", "customer"},
+		{"empty boolean", "capture=", "parameter_invalid", "capture"},
+		{"unset and given", "description=&description=x", "parameter_duplicate", "description"},
 		{"boolean", "capture=1", "parameter_invalid", "capture"},
 		{"boolean in another case", "capture=True", "parameter_invalid", "capture"},
 		{"byte order mark", "\ufeffamount=1", "parameter_unknown", "\ufeffamount"},
@@ -194,24 +236,65 @@ func TestFormsThatAreRefused(t *testing.T) {
 
 func TestMetadataIsBoundedBeforeItIsSearched(t *testing.T) {
 	var asJSON, asForm []string
-	for i := range 51 {
+	for i := range 46 {
 		asJSON = append(asJSON, fmt.Sprintf(`"k%d":"v"`, i))
 		asForm = append(asForm, fmt.Sprintf("metadata[k%d]=v", i))
 	}
-	if _, e := chargeJSON(`{"metadata":{` + strings.Join(asJSON[:50], ",") + `}}`); e != nil {
-		t.Errorf("50 pairs: %v", e)
+	if _, e := chargeJSON(`{"metadata":{` + strings.Join(asJSON[:45], ",") + `}}`); e != nil {
+		t.Errorf("45 pairs: %v", e)
 	}
-	if _, e := chargeJSON(`{"metadata":{` + strings.Join(asJSON, ",") + `}}`); e == nil || e.param != "metadata" {
-		t.Errorf("51 pairs as JSON: %v", e)
+	if _, e := chargeJSON(`{"metadata":{` + strings.Join(asJSON, ",") + `}}`); e == nil || e.Param != "metadata" {
+		t.Errorf("46 pairs as JSON: %v", e)
+	} else if !strings.Contains(e.Message, "at most 45 pairs") || !strings.Contains(e.Message, "Paidonce's own") {
+		t.Errorf("it does not say why: %s", e.Message)
 	}
-	if _, e := chargeForm(strings.Join(asForm, "&")); e == nil || e.param != "metadata" {
-		t.Errorf("51 pairs as a form: %v", e)
+	if _, e := chargeForm(strings.Join(asForm, "&")); e == nil || e.Param != "metadata" {
+		t.Errorf("46 pairs as a form: %v", e)
+	}
+}
+
+// A charge that is being made has nothing that could be taken away: what is unset is the same
+// as what is left out. Pairs without any stay what they were.
+func TestWhatIsUnsetIsLeftOut(t *testing.T) {
+	json := func(s string) string { p, e := chargeJSON(s); return form(t, s, p, e) }
+	urlencoded := func(s string) string { p, e := chargeForm(s); return form(t, s, p, e) }
+	for _, name := range []string{"description", "receipt_email", "statement_descriptor_suffix"} {
+		want := json(`{"amount":1}`)
+		for _, got := range []string{
+			json(`{"amount":1,"` + name + `":null}`), json(`{"amount":1,"` + name + `":""}`), urlencoded("amount=1&" + name + "="),
+		} {
+			if got != want {
+				t.Errorf("%s: got %s, want %s", name, got, want)
+			}
+		}
+	}
+	for _, body := range []string{`{"metadata":null}`, `{"metadata":{}}`} {
+		if got := json(body); got != `{"metadata":{}}` || got != urlencoded("metadata=") {
+			t.Errorf("%s: got %s", body, got)
+		}
+	}
+}
+
+// Stripe's libraries send numbers and booleans as texts. In JSON they are the texts that they are
+// written as, whole, and an empty value is that of a pair which is not wanted.
+func TestMetadataIsText(t *testing.T) {
+	const digits = "9223372036854775807.10e5"
+	p, e := chargeJSON(`{"metadata":{"n":` + digits + `,"yes":true,"no":false,"a":"x","gone":null,"empty":""}}`)
+	if e != nil {
+		t.Fatal(e)
+	}
+	if want := map[string]string{"n": digits, "yes": "true", "no": "false", "a": "x"}; !maps.Equal(p.pairs("metadata"), want) {
+		t.Errorf("got %v, want %v", p.pairs("metadata"), want)
+	}
+	same, e := chargeForm("metadata[n]=" + digits + "&metadata[yes]=true&metadata[no]=false&metadata[a]=x&metadata[gone]=&metadata[empty]=")
+	if e != nil || string(same.canonical()) != string(p.canonical()) {
+		t.Errorf("JSON has the form %s, a form %s %v", p.canonical(), same.canonical(), e)
 	}
 }
 
 func TestALongUnknownNameIsNotRepeatedWhole(t *testing.T) {
 	_, e := chargeJSON(`{"` + strings.Repeat("é", 5000) + `":1}`)
-	if e == nil || len(e.param) > nameShownMax+len("…") || len(e.message) > 2*nameShownMax+50 {
+	if e == nil || len(e.Param) > 100+len("…") || len(e.Message) > 2*100+50 {
 		t.Errorf("got %v", e)
 	}
 }
@@ -249,7 +332,7 @@ func TestCanonicalForm(t *testing.T) {
 	}
 }
 
-func form(t *testing.T, in string, p *parameters, e *apiError) string {
+func form(t *testing.T, in string, p *parameters, e *problem.Error) string {
 	t.Helper()
 	if e != nil {
 		t.Fatalf("%s: %v", in, e)
@@ -264,14 +347,19 @@ func TestQueriesThatAreRefused(t *testing.T) {
 		{"twice", "limit=1&limit=2", "parameter_duplicate", "limit"},
 		{"unknown bound", "created[ge]=1", "parameter_unknown", "created[ge]"},
 		{"bound twice", "created[gt]=1&created[gt]=2", "parameter_duplicate", "created[gt]"},
-		{"plain created", "created=1", "parameter_invalid", "created"},
+		{"plain created that is no integer", "created=1.5", "parameter_invalid_integer", "created"},
+		{"plain created twice", "created=1&created=2", "parameter_duplicate", "created"},
+		{"plain created, then a bound", "created=1&created[gt]=2", "parameter_duplicate", "created"},
+		{"a bound, then plain created", "created[gt]=2&created=1", "parameter_duplicate", "created"},
 		{"bound that is no integer", "created[gt]=1.5", "parameter_invalid_integer", "created[gt]"},
-		{"NUL in limit PB-143", "limit=%00", "parameter_invalid_integer", "limit"},
-		{"NUL in a cursor PB-143", "starting_after=%00", "parameter_invalid", "starting_after"},
-		{"invalid UTF-8 PB-146", "customer=%ff", "parameter_invalid", "customer"},
+		{"NUL in limit", "limit=%00", "parameter_invalid_integer", "limit"},
+		{"NUL in a cursor", "starting_after=%00", "parameter_invalid", "starting_after"},
+		{"invalid UTF-8", "customer=%ff", "parameter_invalid", "customer"},
 		{"invalid name", "%ff=1", "query_malformed", ""},
 		{"semicolon", "limit=1;status=x", "query_malformed", ""},
-	}, func(in string) (*parameters, *apiError) { return decodeForm(in, listShape, faultQueryMalformed) })
+	}, func(in string) (*parameters, *problem.Error) {
+		return decodeForm(in, listShape, problem.QueryMalformed)
+	})
 }
 
 func TestCanonicalQuerySortsPairs(t *testing.T) {
@@ -283,34 +371,38 @@ func TestCanonicalQuerySortsPairs(t *testing.T) {
 }
 
 func TestChargeParams(t *testing.T) {
-	read := func(in string) *apiError {
+	read := func(in string) *problem.Error {
 		p, e := chargeJSON(in)
 		if e != nil {
 			t.Fatal(e)
 		}
-		_, e = chargeParams(p)
+		_, e = chargeParams(p, "")
 		return e
 	}
 	for _, tc := range []refusal{
-		{"nothing PB-063", `{}`, "parameter_missing", "amount"},
+		{"nothing", `{}`, "parameter_missing", "amount"},
 		{"no currency", `{"amount":1}`, "parameter_missing", "currency"},
 		{"zero", `{"amount":0,"currency":"usd","source":"tok_visa"}`, "parameter_invalid_integer", "amount"},
 		{"negative", `{"amount":-100,"currency":"usd","source":"tok_visa"}`, "parameter_invalid_integer", "amount"},
 		{"too much", `{"amount":100000000,"currency":"usd","source":"tok_visa"}`, "amount_too_large", "amount"},
+		{"too many rupiah", `{"amount":1000000000000,"currency":"idr","source":"tok_visa"}`, "amount_too_large", "amount"},
+		{"too many rupees", `{"amount":1000000000,"currency":"inr","source":"tok_visa"}`, "amount_too_large", "amount"},
+		{"more than an integer", `{"amount":` + strings.Repeat("9", 400) + `,"currency":"idr","source":"tok_visa"}`, "amount_too_large", "amount"},
+		{"much too little", `{"amount":-` + strings.Repeat("9", 400) + `,"currency":"idr","source":"tok_visa"}`, "parameter_invalid_integer", "amount"},
 		{"a Kelvin sign is no k", `{"amount":1,"currency":"\u212arw","source":"tok_visa"}`, "invalid_currency", "currency"},
 		{"no payer", `{"amount":1,"currency":"usd"}`, "parameter_missing", "source"},
 	} {
-		if e := read(tc.in); e == nil || e.code != tc.code || e.param != tc.param || e.advice != "fix_and_use_new_key" {
+		if e := read(tc.in); e == nil || e.Code.String() != tc.code || e.Param != tc.param || e.Code.Advice() != "fix_and_use_new_key" {
 			t.Errorf("%s: got %v", tc.name, e)
 		}
 	}
 	p, _ := chargeJSON(`{"amount":1,"currency":"KRW","source":"tok_visa","metadata":{"a":"b"}}`)
-	got, e := chargeParams(p)
+	got, e := chargeParams(p, "")
 	if e != nil || got.Currency != "krw" || !got.Capture || got.Metadata["a"] != "b" {
 		t.Errorf("got %+v, %v", got, e)
 	}
 	p, _ = chargeForm(`amount=1&currency=usd&customer=cus_1&capture=false`)
-	if got, e = chargeParams(p); e != nil || got.Capture || got.Customer != "cus_1" {
+	if got, e = chargeParams(p, ""); e != nil || got.Capture || got.Customer != "cus_1" {
 		t.Errorf("got %+v, %v", got, e)
 	}
 }

@@ -16,7 +16,12 @@ import (
 	"paidonce/api"
 	"paidonce/api/apitest"
 	"paidonce/charges"
+	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/inbox"
+	"paidonce/internal/dbtest"
+	"paidonce/outbox"
+	"paidonce/problem"
 )
 
 const (
@@ -24,22 +29,23 @@ const (
 	secret = "sk_A"
 )
 
-// edge is the HTTP edge alone, over a real socket: what lies behind it is made up by the test, so that every error can be seen.
+// edge is the HTTP edge alone, over a real socket: what lies behind it is made up by the test, so
+// that every error can be seen.
 type edge struct {
 	*apitest.Client
 	server *api.Server
 	log    *lockedBuffer
 
-	// create, get, list, lookup, ready answer for the domain.
+	// create, get, list, ready answer for the domain.
 	create func(context.Context, idemkeys.Request, charges.Params) (idemkeys.Result, error)
 	get    func(id string) (charges.Charge, error)
 	list   func(charges.Filter) (charges.Page, error)
-	lookup func(key string) (idemkeys.KeyInfo, error)
 	ready  error
 
-	refundErr   error
-	listRefunds func(charges.RefundFilter) (charges.RefundPage, error)
-	receive     func(body []byte, signature string) error
+	refundErr    error
+	listDisputes func(charges.DisputeFilter) (charges.DisputePage, error)
+	listRefunds  func(charges.RefundFilter) (charges.RefundPage, error)
+	listIntents  func(charges.PaymentIntentFilter) (charges.PaymentIntentPage, error)
 
 	mu         sync.Mutex
 	keys       map[string]accounts.Identity
@@ -49,7 +55,7 @@ type edge struct {
 	last       any // the parameters of the last of them
 }
 
-// domain is what lies behind an edge.
+// domain is the charges and the API keys behind an edge.
 type domain struct{ edge *edge }
 
 type lockedBuffer struct {
@@ -113,7 +119,11 @@ func (d domain) Create(ctx context.Context, r idemkeys.Request, p charges.Params
 	return e.create(ctx, r, p)
 }
 
-func (d domain) Get(_ context.Context, account, id string) (charges.Charge, error) {
+func (d domain) Update(context.Context, idemkeys.Request, charges.UpdateParams) (idemkeys.Result, error) {
+	return idemkeys.Result{}, problem.ResourceMissing.Of("id", "There is no such charge.")
+}
+
+func (d domain) Get(_ context.Context, account, id string, _ bool) (charges.Charge, error) {
 	e := d.edge
 	if account != "acct_A" {
 		return charges.Charge{}, charges.ErrNotFound
@@ -126,17 +136,6 @@ func (d domain) List(_ context.Context, _ string, f charges.Filter) (charges.Pag
 	return e.list(f)
 }
 
-// Local does the work, in no transaction.
-func (domain) Local(ctx context.Context, r idemkeys.Request, _, _ string, do func(context.Context, idemkeys.Tx) (idemkeys.Answer, error)) (idemkeys.Result, error) {
-	a, err := do(ctx, nil)
-	return idemkeys.Result{Answer: a, OriginalRequest: r.RequestID, Status: idemkeys.Completed}, err
-}
-
-func (d domain) Lookup(_ context.Context, _, key string) (idemkeys.KeyInfo, error) {
-	e := d.edge
-	return e.lookup(key)
-}
-
 // creations is how often the domain was asked to make a charge.
 func (e *edge) creations() int {
 	e.mu.Lock()
@@ -144,29 +143,39 @@ func (e *edge) creations() int {
 	return len(e.created)
 }
 
-// newEdge serves an edge whose domain accepts everything.
+// newEdge serves an edge whose charges accept everything. For all else it has a database, which is
+// empty.
 func newEdge(t *testing.T, change ...func(*api.Config)) *edge {
 	t.Helper()
 	e := &edge{
-		log:         &lockedBuffer{t: t},
-		keys:        map[string]accounts.Identity{secret: {AccountID: "acct_A", APIKeyID: "key_A"}, "sk_B": {AccountID: "acct_B", APIKeyID: "key_B"}},
-		get:         func(id string) (charges.Charge, error) { return charge(id), nil },
-		listRefunds: func(charges.RefundFilter) (charges.RefundPage, error) { return charges.RefundPage{}, nil },
-		receive:     func([]byte, string) error { return nil },
-		list:        func(charges.Filter) (charges.Page, error) { return charges.Page{}, nil },
-		lookup:      func(string) (idemkeys.KeyInfo, error) { return idemkeys.KeyInfo{}, idemkeys.ErrNotFound },
+		log:          &lockedBuffer{t: t},
+		keys:         map[string]accounts.Identity{secret: {AccountID: "acct_A", APIKeyID: "key_A"}, "sk_B": {AccountID: "acct_B", APIKeyID: "key_B"}},
+		get:          func(id string) (charges.Charge, error) { return charge(id), nil },
+		listDisputes: func(charges.DisputeFilter) (charges.DisputePage, error) { return charges.DisputePage{}, nil },
+		listRefunds:  func(charges.RefundFilter) (charges.RefundPage, error) { return charges.RefundPage{}, nil },
+		listIntents: func(charges.PaymentIntentFilter) (charges.PaymentIntentPage, error) {
+			return charges.PaymentIntentPage{}, nil
+		},
+		list: func(charges.Filter) (charges.Page, error) { return charges.Page{}, nil },
 	}
 	e.create = func(_ context.Context, r idemkeys.Request, _ charges.Params) (idemkeys.Result, error) {
 		return made(r), nil
 	}
+	pool, err := db.Open(dbtest.New(t), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	log := slog.New(slog.NewJSONHandler(e.log, nil))
+	engine := idemkeys.NewEngine(pool, idemkeys.Config{}, log, nil)
 	cfg := api.Config{
-		Charges: domain{e}, Keys: domain{e}, Accounts: domain{e}, Events: noEvents{}, News: domain{e}, Log: slog.New(slog.NewJSONHandler(e.log, nil)),
+		Charges: domain{e}, Accounts: domain{e}, Keys: engine.Keys, Events: outbox.New(outbox.Config{Pool: pool, Runner: engine.Runner}),
+		ProviderEvents: inbox.New(inbox.Config{Pool: pool, Secrets: []string{whsec}, Log: log}), Log: log,
 		Ready: func(context.Context) error { return e.ready },
 	}
 	for _, f := range change {
 		f(&cfg)
 	}
-	var err error
 	if e.server, err = api.New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +204,7 @@ func charge(id string) charges.Charge {
 func made(r idemkeys.Request) idemkeys.Result {
 	return idemkeys.Result{
 		Answer: idemkeys.Answer{
-			Code: 201, Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/charges/" + chargeID}, Body: idemkeys.Render(charge(chargeID)),
+			Code: 201, Header: map[string]string{"Content-Type": "application/json", "Location": "/v1/charges/" + chargeID}, Body: problem.Render(charge(chargeID)),
 		},
 		OperationID: operation, OriginalRequest: r.RequestID, Status: idemkeys.Completed,
 	}
@@ -217,17 +226,6 @@ func (e *edge) answers(res func(idemkeys.Request) idemkeys.Result, err error) {
 	}
 }
 
-// wants holds an answer against an error.
-func wants(t *testing.T, a apitest.Answer, status int, code, param string) {
-	t.Helper()
-	if p := a.Error(); a.Code != status || p.Code != code || p.Param != param {
-		t.Errorf("got %d %s %q (%s), want %d %s %q", a.Code, p.Code, p.Param, p.Message, status, code, param)
-	}
-	if a.Error().RequestID != a.Header.Get("Request-Id") {
-		t.Errorf("the error names %s, the header %s", a.Error().RequestID, a.Header.Get("Request-Id"))
-	}
-}
-
 func TestAFreshChargeIsAnsweredWithWhatWasMade(t *testing.T) {
 	e := newEdge(t)
 	a := e.Charge("K", b0)
@@ -237,7 +235,7 @@ func TestAFreshChargeIsAnsweredWithWhatWasMade(t *testing.T) {
 	if a.Header.Get("Original-Request") != "" || a.Header.Get("Stripe-Should-Retry") != "" || a.Header.Get("Preference-Applied") != "" {
 		t.Errorf("got %v", a.Header)
 	}
-	if want := idemkeys.Render(charge(chargeID)); !bytes.Equal(a.Body, want) {
+	if want := problem.Render(charge(chargeID)); !bytes.Equal(a.Body, want) {
 		t.Errorf("got %q, want %q", a.Body, want)
 	}
 	if e.asked != 0 {
@@ -249,7 +247,7 @@ func TestAFreshChargeIsAnsweredWithWhatWasMade(t *testing.T) {
 	}
 }
 
-// PB-042: the answer's own headers come back, those of the exchange are new.
+// The answer's own headers come back, those of the exchange are new.
 func TestAReplayRepeatsTheAnswerAndNotTheExchange(t *testing.T) {
 	e := newEdge(t)
 	e.answers(replayed, nil)
@@ -270,15 +268,15 @@ func TestAReplayRepeatsTheAnswerAndNotTheExchange(t *testing.T) {
 	}
 }
 
-// PB-052: a stored error says that trying again is of no use, unless it is proven that nothing happened.
+// A stored error says that trying again is of no use, unless it is proven that nothing happened.
 func TestAStoredErrorIsFinal(t *testing.T) {
 	e := newEdge(t)
 	stored := func(code int, status idemkeys.Status, replay bool) func(idemkeys.Request) idemkeys.Result {
 		return func(r idemkeys.Request) idemkeys.Result {
 			res := made(r)
 			res.Status, res.Replayed = status, replay
-			p := idemkeys.Problem{Type: "card_error", Code: "card_declined", Message: "No.", RequestID: r.RequestID, Advice: idemkeys.FixAndUseNewKey}
-			res.Answer = idemkeys.Answer{Code: code, Header: map[string]string{"Content-Type": "application/json"}, Body: p.Render()}
+			p := problem.CardDeclined.Of("", "No.")
+			res.Answer = idemkeys.Answer{Code: code, Header: map[string]string{"Content-Type": "application/json"}, Body: p.Body(r.RequestID)}
 			return res
 		}
 	}
@@ -313,7 +311,7 @@ func TestEveryErrorOfTheEngineHasItsAnswer(t *testing.T) {
 		{&idemkeys.Unknown{ResourceID: chargeID, NotExecuted: true}, 503, "provider_unavailable", "api_error", "retry_same_key", "true", "2", chargeID},
 		{&idemkeys.Parked{OperationID: operation, ResourceID: chargeID}, 500, "operation_parked", "api_error", "stop", "false", "", chargeID},
 		{errors.Join(idemkeys.ErrUnavailable, secretCause), 503, "unavailable", "api_error", "retry_same_key", "true", "2", ""},
-		{idemkeys.ErrNotClaimable, 401, "api_key_invalid", "authentication_error", "stop", "false", "", ""},
+		{idemkeys.ErrForbidden, 401, "api_key_invalid", "authentication_error", "stop", "false", "", ""},
 		{secretCause, 500, "internal_error", "api_error", "retry_same_key", "true", "", ""},
 	} {
 		e.answers(nil, tc.err)
@@ -349,10 +347,11 @@ func TestWhyTheProviderDidNotAct(t *testing.T) {
 	}
 }
 
-// The domain's own statements check the API key (recovery's TestARevokedAPIKeyLearnsNothing); what they say of it is a 401 that tells nothing else.
+// The domain's own statements check the API key (recovery's TestARevokedAPIKeyLearnsNothing); what
+// they say of it is a 401 that tells nothing else.
 func TestARevokedAPIKeyLearnsNothingOfOthersRequests(t *testing.T) {
 	e := newEdge(t)
-	e.answers(nil, idemkeys.ErrNotClaimable)
+	e.answers(nil, idemkeys.ErrForbidden)
 	a := e.Charge("K", b0)
 	wants(t, a, 401, "api_key_invalid", "")
 	if bytes.Contains(a.Body, []byte(chargeID)) || a.Replayed() || a.Header.Get("Location") != "" {

@@ -3,123 +3,184 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
-	"paidonce/idemkeys"
 	"paidonce/outbox"
+	"paidonce/problem"
 )
 
-// endpointShape is WebhookEndpointParams of openapi.yaml.
-var endpointShape = shape{
-	{name: "description", kind: text},
-	{name: "enabled_events", kind: texts},
-	{name: "url", kind: text},
-}
-
-// endpointParams is what the parameters ask for. They are the whole representation: what is left out has its default again.
+// endpointParams returns what the parameters ask for. A PUT has the whole representation, so what
+// is left out gets its default again.
 func endpointParams(p *parameters) outbox.EndpointParams {
-	wanted := outbox.EndpointParams{URL: p.text("url"), EnabledEvents: []string{"*"}, Description: p.text("description")}
-	if types, given := p.get("enabled_events"); given {
-		wanted.EnabledEvents = make([]string, len(types.members))
-		for i := range types.members {
-			wanted.EnabledEvents[i] = types.members[i].text
-		}
+	wanted := outbox.EndpointParams{
+		URL: p.text("url"), EnabledEvents: []string{"*"}, Description: p.text("description"),
+	}
+	if types := p.texts("enabled_events"); types != nil {
+		wanted.EnabledEvents = types
 	}
 	return wanted
 }
 
-// shownEndpoint is an endpoint as openapi.yaml has it.
-func shownEndpoint(e *outbox.Endpoint) WebhookEndpoint {
-	shown := WebhookEndpoint{
-		Id: e.ID, Object: WebhookEndpointObjectWebhookEndpoint, Created: e.Created.Unix(), EnabledEvents: e.EnabledEvents, Secret: e.Secret,
-		Status: Enabled, Url: e.URL,
+// createWebhookEndpoint registers an endpoint under our own id, once for the request's key if it
+// has one.
+func (s *Server) createWebhookEndpoint(c echo.Context, r *request) error {
+	sent, refused := s.readBody(c, r)
+	if refused != nil {
+		return refused
 	}
-	if e.Description != "" {
-		shown.Description = &e.Description
+	if v := sent.text("api_version"); v != "" && v != outbox.APIVersion {
+		return invalidParameter("api_version",
+			"api_version must be %s: events have that version's shapes. Or leave it out.",
+			outbox.APIVersion)
 	}
-	if e.DisabledAt != nil {
-		at := e.DisabledAt.Unix()
-		shown.Status, shown.DisabledAt = Disabled, &at
-		if e.DisabledReason != "" {
-			shown.DisabledReason = &e.DisabledReason
-		}
+	if connect, given := sent.get("connect"); given && connect.boolean {
+		return invalidParameter("connect",
+			"connect must be false: an endpoint gets the events of its own account only.")
 	}
-	return shown
+	wanted := endpointParams(sent)
+	wanted.Metadata = sent.pairs("metadata")
+	res, err := s.cfg.Events.CreateEndpoint(context.WithoutCancel(c.Request().Context()),
+		keyRequest(c, r, sent), wanted)
+	return writeLocal(c, r, res, err, "webhook endpoint")
 }
 
-// PutWebhookEndpoint registers an endpoint under the client's id, or replaces what was registered under it.
-func (s *Server) PutWebhookEndpoint(c echo.Context, id string) error {
-	sent, refused := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, endpointShape)
+// updateWebhookEndpoint changes what the request names, and leaves the rest.
+func (s *Server) updateWebhookEndpoint(c echo.Context, r *request) error {
+	sent, refused := s.readBody(c, r)
+	if refused != nil {
+		return refused
+	}
+	change := outbox.EndpointChange{EnabledEvents: sent.texts("enabled_events")}
+	if v, given := sent.get("url"); given {
+		change.URL = &v.text
+	}
+	if v, given := sent.get("description"); given {
+		change.Description = &v.text // empty where it was unset
+	}
+	if v, given := sent.get("disabled"); given {
+		change.Disabled = &v.boolean
+	}
+	change.Metadata, change.ClearMetadata = sent.changes("metadata")
+	res, err := s.cfg.Events.UpdateEndpoint(context.WithoutCancel(c.Request().Context()),
+		keyRequest(c, r, sent), r.param, change)
+	return writeLocal(c, r, res, err, "webhook endpoint")
+}
+
+// putWebhookEndpoint registers an endpoint under the client's id, or replaces what was registered
+// under it.
+func (s *Server) putWebhookEndpoint(c echo.Context, r *request) error {
+	sent, refused := s.readBody(c, r)
 	if refused != nil {
 		return refused
 	}
 	ctx, cancel := detached(c)
 	defer cancel()
-	e, created, err := s.cfg.Events.PutEndpoint(ctx, exchangeOf(c).identity.AccountID, id, endpointParams(sent))
+	e, created, err := s.cfg.Events.PutEndpoint(ctx, r.identity.AccountID, r.param,
+		endpointParams(sent))
 	if err != nil {
 		return fromEvents(err, "webhook endpoint")
 	}
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
-		c.Response().Header()["Location"] = []string{string(V1webhookEndpoints) + "/" + e.ID} // its characters need no escaping
+		// The characters of an id need no escaping.
+		c.Response().Header()["Location"] = []string{c.Request().URL.Path}
 	}
-	writeBody(c, status, idemkeys.Render(shownEndpoint(&e)))
+	writeBody(c, status, problem.Render(e))
 	return nil
 }
 
-// GetWebhookEndpoint shows an endpoint as it is now.
-func (s *Server) GetWebhookEndpoint(c echo.Context, id string) error {
+// getWebhookEndpoint shows an endpoint as it is now.
+func (s *Server) getWebhookEndpoint(c echo.Context, r *request) error {
 	ctx, cancel := detached(c)
 	defer cancel()
-	e, err := s.cfg.Events.GetEndpoint(ctx, exchangeOf(c).identity.AccountID, id)
-	return writeEndpoint(c, &e, err)
+	e, err := s.cfg.Events.GetEndpoint(ctx, r.identity.AccountID, r.param)
+	if err != nil {
+		return fromEvents(err, "webhook endpoint")
+	}
+	writeBody(c, http.StatusOK, problem.Render(e))
+	return nil
 }
 
-// RotateWebhookEndpointSecret gives an endpoint a new secret; the one before signs as well for a day.
-func (s *Server) RotateWebhookEndpointSecret(c echo.Context, id string, _ RotateWebhookEndpointSecretParams) error {
-	sent, refused := readParameters(c.Response(), c.Request(), s.cfg.MaxBody, nil) // none is taken
+// rotateWebhookEndpointSecret gives an endpoint a new secret; the one before signs as well for a
+// day.
+func (s *Server) rotateWebhookEndpointSecret(c echo.Context, r *request) error {
+	sent, refused := s.readBody(c, r) // which takes no parameter
 	if refused != nil {
 		return refused
 	}
-	return s.local(c, sent, "webhook_endpoint.rotate_secret", id, func(ctx context.Context, tx idemkeys.Tx) (any, error) {
-		e, err := s.cfg.Events.RotateSecret(ctx, tx, exchangeOf(c).identity.AccountID, id)
-		return shownEndpoint(&e), err
-	}, "webhook endpoint")
+	res, err := s.cfg.Events.RotateSecret(context.WithoutCancel(c.Request().Context()),
+		keyRequest(c, r, sent), r.param)
+	return writeLocal(c, r, res, err, "webhook endpoint")
 }
 
-func writeEndpoint(c echo.Context, e *outbox.Endpoint, err error) error {
+// listWebhookEndpoints shows a page of the account's endpoints, the newest first. They are few: all
+// are read, and the page is cut out of them.
+func (s *Server) listWebhookEndpoints(c echo.Context, r *request) error {
+	if e := oneCursor(r.query); e != nil {
+		return e
+	}
+	ctx, cancel := detached(c)
+	defer cancel()
+	endpoints, err := s.cfg.Events.ListEndpoints(ctx, r.identity.AccountID)
 	if err != nil {
 		return fromEvents(err, "webhook endpoint")
 	}
-	writeBody(c, http.StatusOK, idemkeys.Render(shownEndpoint(e)))
+	endpoints, more, refused := endpointPage(endpoints, r.query)
+	if refused != nil {
+		return refused
+	}
+	writeBody(c, http.StatusOK, problem.Render(page[outbox.Endpoint]{
+		Object: "list", URL: r.op.path, HasMore: more, Data: endpoints,
+	}))
 	return nil
 }
 
-// ListWebhookEndpoints shows all endpoints of the account; they are few.
-func (s *Server) ListWebhookEndpoints(c echo.Context) error {
-	ctx, cancel := detached(c)
-	defer cancel()
-	endpoints, err := s.cfg.Events.ListEndpoints(ctx, exchangeOf(c).identity.AccountID)
-	if err != nil {
-		return fromEvents(err, "webhook endpoint")
+// endpointPage cuts the page that the query asks for out of all endpoints. more reports whether
+// there are others in the direction in which it was read.
+func endpointPage(
+	all []outbox.Endpoint, query *parameters,
+) (_ []outbox.Endpoint, more bool, _ *problem.Error) {
+	name := "starting_after"
+	before := query.text("ending_before") != ""
+	if before {
+		name = "ending_before"
 	}
-	all := page[WebhookEndpoint]{Object: "list", URL: string(V1webhookEndpoints), Data: make([]WebhookEndpoint, len(endpoints))}
-	for i := range endpoints {
-		all.Data[i] = shownEndpoint(&endpoints[i])
+	if cursor := query.text(name); cursor != "" {
+		at := slices.IndexFunc(all, func(e outbox.Endpoint) bool { return e.ID == cursor })
+		switch {
+		case at < 0:
+			return nil, false, problem.CursorMissing.Of(name,
+				"%s names no webhook endpoint of yours.", name)
+		case before:
+			all = all[:at]
+		default:
+			all = all[at+1:]
+		}
 	}
-	writeBody(c, http.StatusOK, idemkeys.Render(all))
-	return nil
+	limit := int(query.integer("limit"))
+	switch {
+	case len(all) <= limit:
+		return all, false, nil
+	case before:
+		return all[len(all)-limit:], true, nil
+	}
+	return all[:limit], true, nil
 }
 
-// DeleteWebhookEndpoint forgets an endpoint and what is queued for it.
-func (s *Server) DeleteWebhookEndpoint(c echo.Context, id string) error {
+// deleteWebhookEndpoint forgets an endpoint and what is queued for it.
+func (s *Server) deleteWebhookEndpoint(c echo.Context, r *request) error {
 	ctx, cancel := detached(c)
 	defer cancel()
-	if err := s.cfg.Events.DeleteEndpoint(ctx, exchangeOf(c).identity.AccountID, id); err != nil {
+	if err := s.cfg.Events.DeleteEndpoint(ctx, r.identity.AccountID, r.param); err != nil {
 		return fromEvents(err, "webhook endpoint")
 	}
-	writeBody(c, http.StatusOK, idemkeys.Render(DeletedWebhookEndpoint{Id: id, Object: DeletedWebhookEndpointObjectWebhookEndpoint, Deleted: true}))
+	writeBody(c, http.StatusOK, problem.Render(struct {
+		Deleted bool   `json:"deleted"`
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+	}{true, r.param, "webhook_endpoint"}))
 	return nil
 }

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limitersMax bounds the memory for rate limits: 10,000 accounts are some 2 MB. Beyond that, accounts that are idle are forgotten first,
-// which changes nothing for them.
+// limitersMax bounds the memory for rate limits: 10,000 accounts are some 2 MB. Beyond that,
+// accounts that are idle are forgotten first, which changes nothing for them.
 const limitersMax = 10_000
 
-// limiter lets each account make so many requests a second, and as many at once. The nil limiter lets everything pass.
+// limiter allows each account perSecond requests a second, in bursts of up to as many. A nil
+// limiter allows everything. It is safe for concurrent use.
 type limiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -25,7 +26,10 @@ func newLimiter(perSecond float64) *limiter {
 	if perSecond <= 0 {
 		return nil
 	}
-	return &limiter{perSecond: rate.Limit(perSecond), burst: max(1, int(math.Ceil(perSecond))), accounts: map[string]*rate.Limiter{}}
+	return &limiter{
+		perSecond: rate.Limit(perSecond), burst: max(1, int(math.Ceil(perSecond))),
+		accounts: map[string]*rate.Limiter{},
+	}
 }
 
 // take counts a request. When there are too many, it says how long to wait, and counts nothing.
@@ -54,7 +58,8 @@ func (l *limiter) of(account string, now time.Time) *rate.Limiter {
 	return a
 }
 
-// forget drops the accounts that have their whole allowance again, and any tenth when nobody has: the next ones should not search in vain.
+// forget drops the accounts that have their whole allowance again, and any tenth when nobody has:
+// the next ones should not search in vain.
 func (l *limiter) forget(now time.Time) {
 	for account, a := range l.accounts {
 		if a.TokensAt(now) >= float64(l.burst) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"paidonce/idemkeys"
+	"paidonce/problem"
 )
 
 const (
@@ -19,225 +21,222 @@ const (
 	readyPath  = "/readyz"
 )
 
-// readTimeout bounds what is asked of the database outside of the engine, which has its own limits. Such reads take milliseconds; one that
-// takes this long means that the database is in trouble.
+// readTimeout bounds what is asked of the database outside of the engine, which has its own
+// limits. Such reads take milliseconds; one that takes this long means that the database is in
+// trouble.
 const readTimeout = 5 * time.Second
 
-// operation is what is checked before an operation of openapi.yaml is run.
+// operation is an operation of openapi.yaml. The table of them is generated: [Server.operations].
 type operation struct {
-	public bool   // no API key
-	keyed  bool   // an idempotency key is required, and its claim checks the API key again
-	signed bool   // by the provider, instead of an API key
-	param  string // the parameter in the path
-	below  int    // how many segments of the path follow it
-	named  bool   // by the client: a name that cannot be is its fault, rather than a thing that is not there
-	list   bool   // reads many rows: only so many at a time
-	mayKey bool   // an idempotency key is not needed; one that is given is honoured
-	query  shape  // what the query may contain; a keyed operation does not read it, the fingerprint does
+	id     string // operationId
+	method string
+	path   string // as the router has it, such as /v1/charges/:id
+	handle func(echo.Context, *request) error
+	public bool    // no API key is needed
+	key    keyRule // whether it takes an idempotency key
+	param  string  // the name of the parameter in the path; "" if there is none
+	// What the query may contain; unless a key is required: then the query is not read.
+	query shape
+	body  shape // what the body may contain
 }
 
-// operations has every operation of openapi.yaml, by its id; a test compares them.
-func operations() map[string]operation {
-	return map[string]operation{
-		"createCharge":                {keyed: true},
-		"listCharges":                 {list: true, query: listShape},
-		"getCharge":                   {param: "id"},
-		"captureCharge":               {keyed: true, param: "id", below: 1},
-		"createRefund":                {keyed: true},
-		"listRefunds":                 {list: true, query: refundListShape},
-		"getRefund":                   {param: "id"},
-		"receiveStripeEvent":          {public: true, signed: true},
-		"getIdempotencyKey":           {param: "key"},
-		"listEvents":                  {list: true, query: eventListShape},
-		"getEvent":                    {param: "id"},
-		"resendEvent":                 {mayKey: true, param: "id", below: 1},
-		"listWebhookEndpoints":        {list: true},
-		"putWebhookEndpoint":          {named: true, param: "id"},
-		"getWebhookEndpoint":          {param: "id"},
-		"deleteWebhookEndpoint":       {param: "id"},
-		"rotateWebhookEndpointSecret": {mayKey: true, param: "id", below: 1},
-		"getHealth":                   {public: true},
-		"getReadiness":                {public: true},
-	}
-}
+// keyRule says whether an operation takes an idempotency key.
+type keyRule uint8
 
-func (s *Server) guards() map[string][]echo.MiddlewareFunc {
-	guards := map[string][]echo.MiddlewareFunc{}
-	for id, op := range operations() {
-		guards[id] = []echo.MiddlewareFunc{s.guard(op, s.routed[id])}
-	}
-	return guards
-}
+const (
+	keyNone     keyRule = iota // a key is not looked at
+	keyOptional                // a key is honoured
+	keyRequired                // a key is required, and its claim checks the API key again
+)
 
-// guard checks, in this order: API key, rate limit, that nobody else is meant, then what can be said about path, query and idempotency key without the body. What it
-// lets pass, the generated wrapper can read.
-func (s *Server) guard(op operation, observe Observe) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			if op.below > 0 && c.Param(op.param) == "" {
-				return faultRouteUnknown.because(nil) // to the router, a parameter within a path may be empty
-			}
-			x := exchangeOf(c)
-			x.observe = observe
-			if op.signed {
-				if e := s.checkSigned(c); e != nil {
-					return e
-				}
-			}
-			if op.public {
-				return next(c)
-			}
-			if e := s.authenticate(c, x, op); e != nil {
-				return e
-			}
-			if wait := s.limiter.take(x.identity.AccountID, time.Now()); wait > 0 {
-				return faultRateLimited.after(wait).because(nil)
-			}
-			if e := actsForNobodyElse(c.Request().Header); e != nil {
-				return e
-			}
-			check := checkRead
-			if op.keyed {
-				check = checkKeyed
-			}
-			if e := check(c, x, op); e != nil {
-				return e
-			}
-			if op.list {
-				release, ok := s.lists.take(c.Request().Context(), x.identity.AccountID)
-				if !ok {
-					return listsBusy()
-				}
-				defer release()
-			}
-			return next(c)
+// register adds the operations to the router. HEAD is answered wherever GET is; net/http leaves the
+// body out.
+func (s *Server) register(operations []operation) {
+	for _, op := range operations {
+		handler := s.handler(&op, s.measure(op.id))
+		s.echo.Add(op.method, op.path, handler)
+		if op.method == http.MethodGet {
+			s.echo.Add(http.MethodHead, op.path, handler)
+		}
+		// The router lets a parameter at the end of a path contain slashes. Where a path goes on it
+		// does not, and this rule would hide that a method is not there.
+		below := func(other operation) bool { return strings.HasPrefix(other.path, op.path+"/") }
+		if op.param != "" && !slices.ContainsFunc(operations, below) {
+			s.echo.RouteNotFound(op.path+"/*", echo.NotFoundHandler)
 		}
 	}
 }
 
-// authenticate asks the database whose key it is, except where the claim does so in its own statement.
-func (s *Server) authenticate(c echo.Context, x *exchange, op operation) *apiError {
+// handler runs an operation for requests that pass its checks.
+func (s *Server) handler(op *operation, observe Observe) echo.HandlerFunc {
+	// A list reads many rows, so only some run at a time.
+	isList := strings.HasPrefix(op.id, "list")
+	for i := range op.query { // a list is written name[], or with indices
+		op.query[i].name = strings.TrimSuffix(op.query[i].name, "[]")
+	}
+	return func(c echo.Context) error {
+		if op.param != "" && c.Param(op.param) == "" {
+			return echo.ErrNotFound // to the router, a parameter within a path may be empty
+		}
+		r := requestOf(c)
+		r.op, r.observe = op, observe
+		if op.public {
+			return op.handle(c, r)
+		}
+		if e := s.check(c, r); e != nil {
+			return e
+		}
+		if isList {
+			release, ok := s.lists.take(c.Request().Context(), r.identity.AccountID)
+			if !ok {
+				return listsBusy()
+			}
+			defer release()
+		}
+		return op.handle(c, r)
+	}
+}
+
+// check checks, in this order: API key, rate limit, that no other account is meant, and what can be
+// said about idempotency key, path and query without the body. What it reads is in r.
+func (s *Server) check(c echo.Context, r *request) *problem.Error {
+	if e := s.authenticate(c, r); e != nil {
+		return e
+	}
+	if wait := s.limiter.take(r.identity.AccountID, time.Now()); wait > 0 {
+		return problem.RateLimited.New().After(wait)
+	}
+	if e := refuseConnectHeaders(c.Request().Header); e != nil {
+		return e
+	}
+	if e := readKey(c, r); e != nil {
+		return e
+	}
+	if e := readPath(c, r); e != nil {
+		return e
+	}
+	if r.op.key == keyRequired {
+		return nil // the query only belongs to what the key stands for
+	}
+	var e *problem.Error
+	if r.query, e = decodeForm(c.Request().URL.RawQuery, r.op.query,
+		problem.QueryMalformed); e != nil {
+		return e
+	}
+	return r.query.checkLimits()
+}
+
+// authenticate asks the database whose key it is, except where the claim does so in its own
+// statement.
+func (s *Server) authenticate(c echo.Context, r *request) *problem.Error {
 	key, e := presentedKey(c.Request().Header["Authorization"])
 	if e != nil {
 		return e
 	}
-	ask := s.cfg.Accounts.Authenticate
-	if op.keyed {
-		ask = s.cfg.Accounts.Cached
+	fetch := s.cfg.Accounts.Authenticate
+	if r.op.key == keyRequired {
+		fetch = s.cfg.Accounts.Cached
 	}
 	ctx, cancel := detached(c)
 	defer cancel()
-	identity, err := ask(ctx, key)
+	identity, err := fetch(ctx, key)
 	if err != nil {
 		return fromAuthenticator(err)
 	}
-	x.identity, x.apiKey = identity, key
+	r.identity = identity
 	return nil
 }
 
-// actsForNobodyElse refuses the headers by which Stripe's Connect names the account that a request is for. Ignored, they would have the API key's own
-// account charged. Empty, they name nobody.
-func actsForNobodyElse(h http.Header) *apiError {
+// refuseConnectHeaders refuses the headers by which Stripe's Connect names the account that a
+// request is for. Ignored, they would have the API key's own account charged. Empty, they name
+// nobody.
+func refuseConnectHeaders(h http.Header) *problem.Error {
 	for _, name := range [...]string{"Stripe-Account", "Stripe-Context"} {
 		for _, line := range h[name] {
 			if strings.TrimSpace(line) != "" {
-				return faultParameterUnknown.of(name, "The header %s names an account to act for, as Stripe's Connect has it; here a request is for the account of its API key. "+
-					"Nothing was done. Leave the header out, and use the API key of the account that is meant.", name)
+				return problem.ParameterUnknown.Of(name, "The header %s names an account to act for, as Stripe's Connect has it; "+
+					"here a request is for the account of its API key. Nothing was done. "+
+					"Leave the header out, and use the API key of the account that is meant.", name)
 			}
 		}
 	}
 	return nil
 }
 
-// detached is a context for reads. A client that hangs up must not cancel them: cancelling closes the database connection, and many
-// hang-ups at once would cause as many new connections.
+// detached is a context for reads. A client that hangs up must not cancel them: cancelling closes
+// the database connection, and many hang-ups at once would cause as many new connections.
 func detached(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), readTimeout)
 }
 
-// checkKeyed reads the idempotency key. From here on answers name it.
-func checkKeyed(c echo.Context, x *exchange, op operation) *apiError {
-	h := c.Request().Header
-	key, err := idemkeys.ParseKey(h["Idempotency-Key"])
-	switch {
-	case errors.Is(err, idemkeys.ErrKeyMissing):
-		return faultKeyMissing.because(nil)
-	case err != nil:
-		return faultKeyInvalid.because(nil)
-	}
-	x.key = key
-	c.Response().Header()["Idempotency-Key"] = []string{key}
-	if lines := h["Prefer"]; len(lines) > 1 {
-		h["Prefer"] = []string{strings.Join(lines, ", ")} // the same by RFC 9110; the wrapper takes one line only
-	}
-	return checkPath(c, op)
-}
-
-// checkRead looks at the path's parameter and at the query of an operation that needs no key.
-func checkRead(c echo.Context, x *exchange, op operation) *apiError {
-	if lines := c.Request().Header["Idempotency-Key"]; op.mayKey && len(lines) > 0 {
-		key, err := idemkeys.ParseKey(lines)
-		if err != nil {
-			return faultKeyInvalid.because(nil)
-		}
-		x.key = key
-	}
-	if e := checkPath(c, op); e != nil {
-		return e
-	}
-	_, e := decodeForm(c.Request().URL.RawQuery, op.query, faultQueryMalformed)
-	return e
-}
-
-// checkPath looks at the parameter in the path, if there is one.
-func checkPath(c echo.Context, op operation) *apiError {
-	if op.param == "" {
+// readKey reads the idempotency key. Answers name a required key from here on, and an optional one
+// once it is used.
+func readKey(c echo.Context, r *request) *problem.Error {
+	lines := c.Request().Header["Idempotency-Key"]
+	if r.op.key == keyNone || r.op.key == keyOptional && len(lines) == 0 {
 		return nil
 	}
-	u := c.Request().URL
-	id, ok := segment(u, op.below)
+	key, err := idemkeys.ParseKey(lines)
 	switch {
-	case !ok && op.named:
-		return invalidParameter(op.param, "%s in the path must have at most %d characters, none of them NUL, in UTF-8.", op.param, pathParamMax)
-	case !ok:
-		return faultResourceMissing.of(op.param, "There is no such thing.")
+	case errors.Is(err, idemkeys.ErrKeyMissing):
+		return problem.KeyMissing.New()
+	case err != nil:
+		return problem.KeyInvalid.New()
 	}
-	if u.RawPath != "" {
-		id = url.PathEscape(id) // the wrapper unescapes it if, and only if, there is a raw path
+	r.key = key
+	if r.op.key == keyRequired {
+		c.Response().Header()["Idempotency-Key"] = []string{key}
 	}
-	c.SetParamValues(id)
 	return nil
 }
 
-// pathParamMax is the longest parameter in a path: that of an idempotency key. Ids are shorter.
+// pathParamMax is the longest parameter in a path, in bytes: that of an idempotency key. Ids are
+// shorter.
 const pathParamMax = idemkeys.KeyMax
 
-// segment is the segment of a path that so many others follow, unescaped once. The database would refuse NUL and invalid UTF-8: nothing has
-// such a name.
-func segment(u *url.URL, below int) (string, bool) {
-	path := u.EscapedPath()
-	for range below {
-		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+// readPath reads the parameter in the path, if there is one. The database would refuse NUL and
+// invalid UTF-8: nothing has such a name. PUT has the client name a thing, so a name that cannot be
+// is the client's fault.
+func readPath(c echo.Context, r *request) *problem.Error {
+	name := r.op.param
+	if name == "" {
+		return nil
 	}
-	s, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
-	return s, err == nil && len(s) <= pathParamMax && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+	val, err := c.Param(name), error(nil)
+	// The router goes by the path as it was sent, if unescaping it loses something.
+	if c.Request().URL.RawPath != "" {
+		val, err = url.PathUnescape(val)
+	}
+	switch valid := err == nil && len(val) <= pathParamMax && utf8.ValidString(val) &&
+		strings.IndexByte(val, 0) < 0; {
+	case valid:
+		r.param = val
+		return nil
+	case r.op.method == http.MethodPut:
+		return invalidParameter(name,
+			"%s in the path must have at most %d characters, none of them NUL, in UTF-8.", name,
+			pathParamMax)
+	}
+	return problem.ResourceMissing.Of(name, "There is nothing with this %s.", name)
 }
 
-// GetHealth tells that the process is alive.
-func (s *Server) GetHealth(c echo.Context) error {
-	writeBody(c, http.StatusOK, idemkeys.Render(Health{Status: Ok}))
+// getHealth says that the process is alive.
+func (s *Server) getHealth(c echo.Context, _ *request) error {
+	writeBody(c, http.StatusOK, problem.Render(struct {
+		Status string `json:"status"`
+	}{"ok"}))
 	return nil
 }
 
-// GetReadiness reports whether requests should be sent here.
-func (s *Server) GetReadiness(c echo.Context) error {
+// getReadiness reports whether requests should be sent here.
+func (s *Server) getReadiness(c echo.Context, r *request) error {
 	if s.draining.Load() {
-		return faultShuttingDown.because(nil)
+		return problem.ShuttingDown.New()
 	}
 	ctx, cancel := detached(c)
 	defer cancel()
 	if err := s.cfg.Ready(ctx); err != nil {
-		return faultUnavailable.because(err)
+		return problem.Unavailable.Because(err)
 	}
-	return s.GetHealth(c)
+	return s.getHealth(c, r)
 }

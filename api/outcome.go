@@ -3,33 +3,42 @@ package api
 import (
 	"net/http"
 	"time"
+
+	"paidonce/problem"
 )
 
-// Outcome is what a request came to, for who counts requests.
+// Outcome is how a request ended, as requests are counted.
 type Outcome uint8
 
-// The outcomes. Of the requests that carry a key, Fresh, Resumed and Replayed learnt the operation's answer, whatever it is: a decline is one.
+// The outcomes. Of the requests that carry a key, Fresh, Resumed and Replayed learnt the
+// operation's answer, whatever it is: a decline is one.
 const (
-	OutcomeError               Outcome = iota // a fault of ours: internal_error, or an answer that broke off. Also what is not known better
-	OutcomeFresh                              // the request's own work, done now
-	OutcomeResumed                            // work that another request had begun, ended by this one
-	OutcomeReplayed                           // the stored answer
-	OutcomeInUse                              // 409: the same request is running
-	OutcomeReused                             // 422: the key stands for another request
-	OutcomeNotKnown                           // 503: the provider may or may not have acted
-	OutcomeProviderUnavailable                // 503: begun, and the provider is known not to have acted
-	OutcomeParked                             // 500: a person has to decide
-	OutcomeUnavailable                        // 503 before any work: the database is away, or this process is shutting down
-	OutcomeRefused                            // 4xx before any work; for reads also what does not exist
-	OutcomeUnauthenticated                    // 401
-	OutcomeRateLimited                        // 429
-	OutcomeRead                               // a GET, answered
-	OutcomeDone                               // any other request without a key, answered
-	outcomes                                  // how many there are
+	// internal_error, an answer that broke off, or anything that is not classified.
+	OutcomeError Outcome = iota
+	OutcomeFresh         // the request's own work, done now
+	// Work that another request had begun, ended by this one.
+	OutcomeResumed
+	OutcomeReplayed // the stored answer
+	OutcomeInUse    // 409: the same request is running
+	OutcomeReused   // 422: the key stands for another request
+	OutcomeNotKnown // 503: the provider may or may not have acted
+	// 503: begun, and the provider is known not to have acted.
+	OutcomeProviderUnavailable
+	OutcomeParked // 500: an operator has to decide
+	// 503 before any work: the database is away, or this process is shutting down.
+	OutcomeUnavailable
+	// 4xx before any work; for reads also what does not exist.
+	OutcomeRefused
+	OutcomeUnauthenticated // 401
+	OutcomeRateLimited     // 429
+	OutcomeRead            // a GET, answered
+	OutcomeDone            // any other request without a key, answered
+	outcomes               // how many there are
 )
 
 var outcomeNames = [outcomes]string{
-	"error", "fresh", "resumed", "replayed", "in_use", "reused", "unknown", "provider_unavailable", "parked", "unavailable", "refused",
+	"error", "fresh", "resumed", "replayed", "in_use", "reused", "unknown", "provider_unavailable",
+	"parked", "unavailable", "refused",
 	"unauthenticated", "rate_limited", "read", "done",
 }
 
@@ -47,24 +56,21 @@ func Outcomes() []Outcome {
 // RouteNone is the route of requests that reach no operation of openapi.yaml.
 const RouteNone = "none"
 
-// Observe is told of a route's requests, each when it is answered. It is called for every request, so it should take next to no time.
+// Observe is called for each request of a route when it is answered. It runs within the request, so
+// it must be quick.
 type Observe func(o Outcome, took time.Duration)
 
-// observers asks once for what is told of each route, so that no request has to search for its own.
-func (s *Server) observers() {
-	measure := s.cfg.Measure
-	if measure == nil {
-		measure = func(string) Observe { return func(Outcome, time.Duration) {} }
+// measure returns the observer of a route's requests. It is called once for each route, so that no
+// request has to search for its observer.
+func (s *Server) measure(route string) Observe {
+	if s.cfg.Measure == nil {
+		return func(Outcome, time.Duration) {}
 	}
-	s.unrouted = measure(RouteNone)
-	s.routed = map[string]Observe{}
-	for id := range operations() {
-		s.routed[id] = measure(id)
-	}
+	return s.cfg.Measure(route)
 }
 
-// answered is what a request came to that had neither a key nor a fault.
-func answered(method string) Outcome {
+// unkeyedOutcome returns the outcome of a successful request without a key.
+func unkeyedOutcome(method string) Outcome {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return OutcomeRead
@@ -72,28 +78,28 @@ func answered(method string) Outcome {
 	return OutcomeDone
 }
 
-// outcome is what a request came to that was answered with this fault.
-func (f fault) outcome() Outcome {
-	switch f.code {
-	case faultInUse.code:
+// refused returns the outcome of a request that was answered with an error.
+func refused(c problem.Code) Outcome {
+	switch c {
+	case problem.KeyInUse:
 		return OutcomeInUse
-	case faultReused.code:
+	case problem.KeyReused:
 		return OutcomeReused
-	case faultParked.code:
+	case problem.OperationParked:
 		return OutcomeParked
-	case faultOutcomeUnknown.code:
+	case problem.OutcomeUnknown:
 		return OutcomeNotKnown
-	case faultProviderUnavailable.code:
+	case problem.ProviderUnavailable:
 		return OutcomeProviderUnavailable
-	case faultUnavailable.code, faultShuttingDown.code:
+	case problem.Unavailable, problem.ShuttingDown:
 		return OutcomeUnavailable
 	}
 	switch {
-	case f.status == http.StatusUnauthorized:
+	case c.Status() == http.StatusUnauthorized:
 		return OutcomeUnauthenticated
-	case f.status == http.StatusTooManyRequests:
+	case c.Status() == http.StatusTooManyRequests:
 		return OutcomeRateLimited
-	case f.status < http.StatusInternalServerError:
+	case c.Status() < http.StatusInternalServerError:
 		return OutcomeRefused
 	}
 	return OutcomeError

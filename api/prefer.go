@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// waitMax is the longest wait that a client may ask for, in seconds: within the timeouts that proxies usually have.
+// waitMax is the longest wait that a client may ask for, in seconds: within the timeouts that
+// proxies usually have.
 const waitMax = 30
 
-// preferredWait reads `wait=N` of the Prefer header (RFC 7240), which may have several lines and preferences; the first of a name counts.
-// What cannot be read is ignored, as preferences are.
+// preferredWait reads `wait=N` of the Prefer header (RFC 7240), which may have several lines and
+// preferences; the first of a name counts. What cannot be read is ignored, as preferences are.
 func preferredWait(lines []string) (wait time.Duration, asked bool) {
 	for _, line := range lines {
 		for rest := line; rest != ""; {
@@ -31,7 +32,7 @@ func preferredWait(lines []string) (wait time.Duration, asked bool) {
 	return 0, false
 }
 
-// cutUnquoted is strings.Cut, blind to what stands within quotes.
+// cutUnquoted is strings.Cut, ignoring separators within quotes.
 func cutUnquoted(s string, sep byte) (before, after string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {

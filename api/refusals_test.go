@@ -33,38 +33,38 @@ func TestRefusalsNeverReachTheDomain(t *testing.T) {
 	e := newEdge(t)
 	for _, tc := range []asked{
 		{name: "no key", without: key, status: 400, code: "idempotency_key_missing"},
-		{name: "empty key PB-152", header: []string{key, ""}, status: 400, code: "idempotency_key_invalid"},
-		{name: "blank key PB-152", header: []string{key, "  "}, status: 400, code: "idempotency_key_invalid"},
+		{name: "empty key", header: []string{key, ""}, status: 400, code: "idempotency_key_invalid"},
+		{name: "blank key", header: []string{key, "  "}, status: 400, code: "idempotency_key_invalid"},
 		{name: "empty quoted key", header: []string{key, `""`}, status: 400, code: "idempotency_key_invalid"},
-		{name: "half-quoted key PB-157", header: []string{key, `"abc`}, status: 400, code: "idempotency_key_invalid"},
-		{name: "256 characters PB-154", header: []string{key, strings.Repeat("k", 256)}, status: 400, code: "idempotency_key_invalid"},
-		{name: "255 astral characters PB-154", header: []string{key, strings.Repeat("\U0001F600", 255)}, status: 400, code: "idempotency_key_invalid"},
-		{name: "bytes outside ASCII PB-146", header: []string{key, "a\xffb"}, status: 400, code: "idempotency_key_invalid"},
+		{name: "half-quoted key", header: []string{key, `"abc`}, status: 400, code: "idempotency_key_invalid"},
+		{name: "256 characters", header: []string{key, strings.Repeat("k", 256)}, status: 400, code: "idempotency_key_invalid"},
+		{name: "255 astral characters", header: []string{key, strings.Repeat("\U0001F600", 255)}, status: 400, code: "idempotency_key_invalid"},
+		{name: "bytes outside ASCII", header: []string{key, "a\xffb"}, status: 400, code: "idempotency_key_invalid"},
 		{name: "two key lines", header: []string{key, "a", key, "b"}, status: 400, code: "idempotency_key_invalid"},
 		{name: "two equal key lines", header: []string{key, "a", key, "a"}, status: 400, code: "idempotency_key_invalid"},
-		{name: "no media type PB-173", without: jsonType, status: 415, code: "media_type_unsupported"},
+		{name: "no media type", without: jsonType, status: 415, code: "media_type_unsupported"},
 		{name: "two media types", header: []string{jsonType, "application/json", jsonType, "application/json"}, status: 415, code: "media_type_unsupported"},
-		{name: "vendor JSON PB-173", header: []string{jsonType, "application/vnd.x+json"}, status: 415, code: "media_type_unsupported"},
+		{name: "vendor JSON", header: []string{jsonType, "application/vnd.x+json"}, status: 415, code: "media_type_unsupported"},
 		{name: "prefix of JSON", header: []string{jsonType, "application/jsonfoo"}, status: 415, code: "media_type_unsupported"},
 		{name: "text JSON", header: []string{jsonType, "text/json"}, status: 415, code: "media_type_unsupported"},
-		{name: "XML PB-174", header: []string{jsonType, "application/xml"}, status: 415, code: "media_type_unsupported"},
-		{name: "multipart PB-174", header: []string{jsonType, "multipart/form-data; boundary=x"}, status: 415, code: "media_type_unsupported"},
-		{name: "Latin-1 PB-173", header: []string{jsonType, "application/json; charset=iso-8859-1"}, status: 415, code: "media_type_unsupported"},
-		{name: "UTF-16 PB-173", header: []string{jsonType, "application/json; charset=utf-16"}, status: 415, code: "media_type_unsupported"},
+		{name: "XML", header: []string{jsonType, "application/xml"}, status: 415, code: "media_type_unsupported"},
+		{name: "multipart", header: []string{jsonType, "multipart/form-data; boundary=x"}, status: 415, code: "media_type_unsupported"},
+		{name: "Latin-1", header: []string{jsonType, "application/json; charset=iso-8859-1"}, status: 415, code: "media_type_unsupported"},
+		{name: "UTF-16", header: []string{jsonType, "application/json; charset=utf-16"}, status: 415, code: "media_type_unsupported"},
 		{name: "Latin-1 form", header: []string{jsonType, "application/x-www-form-urlencoded; charset=iso-8859-1"}, status: 415, code: "media_type_unsupported"},
 		{name: "broken media type", header: []string{jsonType, "application/json; charset"}, status: 415, code: "media_type_unsupported"},
 		{name: "gzip", header: []string{"Content-Encoding", "gzip"}, status: 415, code: "content_encoding_unsupported"},
 		{name: "identity, gzip", header: []string{"Content-Encoding", "identity, GZIP"}, status: 415, code: "content_encoding_unsupported"},
 		{name: "gzip in a second line", header: []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, status: 415, code: "content_encoding_unsupported"},
-		{name: "empty body PB-063", body: " ", status: 400, code: "body_malformed"},
-		{name: "array PB-063", body: "[]", status: 400, code: "body_malformed"},
-		{name: "null amount PB-063", body: `{"amount":null}`, status: 400, code: "parameter_invalid", param: "amount"},
-		{name: "amount missing PB-063", body: `{}`, status: 400, code: "parameter_missing", param: "amount"},
-		{name: "negative amount PB-138", body: `{"amount":-100,"currency":"usd","source":"tok_visa"}`, status: 400, code: "parameter_invalid_integer", param: "amount"},
+		{name: "empty body", body: " ", status: 400, code: "body_malformed"},
+		{name: "array", body: "[]", status: 400, code: "body_malformed"},
+		{name: "null amount", body: `{"amount":null}`, status: 400, code: "parameter_invalid", param: "amount"},
+		{name: "amount missing", body: `{}`, status: 400, code: "parameter_missing", param: "amount"},
+		{name: "negative amount", body: `{"amount":-100,"currency":"usd","source":"tok_visa"}`, status: 400, code: "parameter_invalid_integer", param: "amount"},
 		{name: "currency that is none", body: `{"amount":1,"currency":"zzz","source":"tok_visa"}`, status: 400, code: "invalid_currency", param: "currency"},
 		{name: "card number", body: `{"amount":1,"currency":"usd","source":"4242424242424242"}`, status: 400, code: "parameter_invalid", param: "source"},
-		{name: "NUL in source PB-143", body: `{"amount":1,"currency":"usd","source":"tok\u0000"}`, status: 400, code: "parameter_invalid", param: "source"},
-		{name: "NUL in currency PB-143", body: `{"amount":1,"currency":"us\u0000","source":"tok_visa"}`, status: 400, code: "parameter_invalid", param: "currency"},
+		{name: "NUL in source", body: `{"amount":1,"currency":"usd","source":"tok\u0000"}`, status: 400, code: "parameter_invalid", param: "source"},
+		{name: "NUL in currency", body: `{"amount":1,"currency":"us\u0000","source":"tok_visa"}`, status: 400, code: "parameter_invalid", param: "currency"},
 		{name: "no API key", header: []string{"Authorization", ""}, status: 401, code: "api_key_missing"},
 		{name: "unknown API key", header: []string{"Authorization", "Bearer sk_x"}, status: 401, code: "api_key_invalid"},
 		{name: "unknown API key, broken request", header: []string{"Authorization", "Bearer sk_x", jsonType, "x"}, body: "{", without: key, status: 401, code: "api_key_invalid"},
@@ -95,7 +95,7 @@ func TestRefusalsNeverReachTheDomain(t *testing.T) {
 	}
 }
 
-// PB-063, PB-167: a body of nothing says nothing about any parameter.
+// A body of nothing says nothing about any parameter.
 func TestEmptyBodies(t *testing.T) {
 	e := newEdge(t)
 	for _, mediaType := range []string{"", "application/json", "application/x-www-form-urlencoded"} {
@@ -115,7 +115,7 @@ func TestEmptyBodies(t *testing.T) {
 	}
 }
 
-// PB-173: letter case and the ways to say UTF-8 make no difference.
+// Letter case and the ways to say UTF-8 make no difference.
 func TestMediaTypesThatAreTaken(t *testing.T) {
 	e := newEdge(t)
 	for _, mediaType := range []string{
@@ -123,12 +123,12 @@ func TestMediaTypesThatAreTaken(t *testing.T) {
 		"application/json; charset=utf8", "Application/Json ; Charset=Utf-8",
 	} {
 		if a := e.Charge("K", b0, "Content-Type", mediaType); a.Code != 201 {
-			t.Errorf("%s: %d", mediaType, a.Code)
+			t.Errorf("%s: got %d, want 201", mediaType, a.Code)
 		}
 	}
 	for _, mediaType := range []string{"application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8", "APPLICATION/X-WWW-FORM-URLENCODED"} {
 		if a := e.ChargeForm("K", "amount=2000&currency=usd&source=tok_visa", "Content-Type", mediaType); a.Code != 201 {
-			t.Errorf("%s: %d", mediaType, a.Code)
+			t.Errorf("%s: got %d, want 201", mediaType, a.Code)
 		}
 	}
 	if a := e.Charge("K", b0, "Content-Encoding", "Identity"); a.Code != 201 {
@@ -143,7 +143,7 @@ func TestMediaTypesThatAreTaken(t *testing.T) {
 	}
 }
 
-// PB-172: too large is 413 before anything is parsed, chunked or not.
+// Too large is 413 before anything is parsed, chunked or not.
 func TestBodyLimit(t *testing.T) {
 	const limit = 300
 	e := newEdge(t, func(c *api.Config) { c.MaxBody = limit })
@@ -207,7 +207,7 @@ func TestABodyThatEndsEarlyIsNotARequest(t *testing.T) {
 	if err != nil || res.StatusCode != 413 || !res.Close {
 		t.Errorf("got %v, %v", res, err)
 	}
-	// PB-166: the same in whole, byte by byte, with a trailer.
+	// The same in whole, byte by byte, with a trailer.
 	var chunks strings.Builder
 	for i := range len(b0) {
 		fmt.Fprintf(&chunks, "1\r\n%s\r\n", b0[i:i+1])

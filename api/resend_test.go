@@ -9,18 +9,19 @@ import (
 	"paidonce/api/apitest"
 )
 
-// Go's HTTP client sends a POST again by itself when it carries an Idempotency-Key and the connection it reused dies without an answer. The
-// caller sees one request; the server sees two, and the second is a replay.
+// Go's HTTP client sends a POST again by itself when it carries an Idempotency-Key and the
+// connection it reused dies without an answer. The caller sees one request; the server sees two,
+// and the second is a replay.
 func TestAClientThatSendsAgainByItselfPaysOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	var posts atomic.Int32
 	flaky := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || posts.Add(1) > 1 {
-			s.server.ServeHTTP(w, r)
+			s.API.ServeHTTP(w, r)
 			return
 		}
-		s.server.ServeHTTP(httptest.NewRecorder(), r) // done, and the answer is lost
+		s.API.ServeHTTP(httptest.NewRecorder(), r) // done, and the answer is lost
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -34,7 +35,7 @@ func TestAClientThatSendsAgainByItselfPaysOnce(t *testing.T) {
 		t.Fatalf("got %d", a.Code)
 	}
 	a := c.Charge("K", b0)
-	if a.Code != 201 || !a.Replayed() || posts.Load() != 2 || s.asked() != 1 {
-		t.Errorf("got %d (replayed %t), %d requests, the provider was asked %d times", a.Code, a.Replayed(), posts.Load(), s.asked())
+	if a.Code != 201 || !a.Replayed() || posts.Load() != 2 || s.ChargeRequests() != 1 {
+		t.Errorf("got %d (replayed %t), %d requests, the provider was asked %d times", a.Code, a.Replayed(), posts.Load(), s.ChargeRequests())
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"paidonce/api"
 )
 
-// damage is a way to make a request wrong. Where openapi.yaml's schemas decide whether it is, name stays empty; else the text of openapi.yaml forbids
-// it, and the answer has one of the statuses.
+// damage is a way to make a request wrong. Where openapi.yaml's schemas decide whether it is, name
+// stays empty; else the text of openapi.yaml forbids it, and the answer has one of the statuses.
 type damage struct {
 	name     string
 	statuses []int
@@ -35,8 +35,10 @@ func isForm(s *sketch) bool {
 	return s.medium == mediaForm && len(o) > 0
 }
 
-// takesBody: also where there is none in this request.
-func takesBody(s *sketch) bool { return s.method == http.MethodPost || s.method == http.MethodPut }
+// takesBody: also where there is none in this request. Signed bodies are taken as they come.
+func takesBody(s *sketch) bool {
+	return (s.method == http.MethodPost || s.method == http.MethodPut) && s.secured()
+}
 
 // takesKey reports whether an idempotency key may be given.
 func takesKey(p *place) bool {
@@ -57,6 +59,14 @@ func (s *sketch) membersOf(kind string) (names []string) {
 		}
 	}
 	return names
+}
+
+// nestedNames are the names of the body's objects in which something is.
+func (s *sketch) nestedNames() []string {
+	return slices.DeleteFunc(s.membersOf("object"), func(name string) bool {
+		o, _ := s.body.(object).get(name).(object)
+		return len(o) == 0
+	})
 }
 
 // replace gives a member of a kind another value.
@@ -126,7 +136,8 @@ var bad = []int{http.StatusBadRequest}
 
 // damages are tried one at a time, so that no other fault can be the reason of a refusal.
 var damages = []damage{
-	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) { // another value, one that the schema has perhaps
+	// another value, one that the schema has perhaps
+	{"", nil, hasBody, func(t *rapid.T, _ *fuzzRun, s *sketch) {
 		o, _ := s.body.(object)
 		names := propertiesOf(s.bodySchema(s.medium))
 		if len(names) > 0 {
@@ -155,6 +166,12 @@ var damages = []damage{
 		o := s.body.(object)
 		s.body = append(slices.Clone(o), pick(t, "twice", o))
 	}},
+	{"given twice within", bad, func(s *sketch) bool { return isJSON(s) && len(s.nestedNames()) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		o := s.body.(object)
+		name := pick(t, "object", s.nestedNames())
+		within := o.get(name).(object)
+		s.body = o.set(name, append(slices.Clone(within), pick(t, "twice", within)))
+	}},
 	{"another spelling of a number", bad, jsonWith("integer"), replace("integer", numbers("50.0", "5e1", "050", "+50", "-0", "5E+1", "0x32")...)},
 	{"NUL", bad, jsonWith("string"), replace("string", "\x00", "a\x00b")},
 	{"not UTF-8", bad, jsonWith("string"), replace("string", "\xff", "a\xc3", "\xed\xa0\x80", "\xc0\xaf")},
@@ -179,6 +196,11 @@ var damages = []damage{
 		}
 		name := pick(t, "twice", names)
 		s.spoilBody = with("&" + name + "=1")
+	}},
+	{"given twice within", bad, func(s *sketch) bool { return isForm(s) && len(s.nestedNames()) > 0 }, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		name := pick(t, "object", s.nestedNames())
+		twice := pick(t, "twice", pairsOf(object{{name, s.body.(object).get(name)}}, false))
+		s.spoilBody = with("&" + twice.name + "=1")
 	}},
 	{"NUL", bad, isForm, spoilBody(with("%00"), with("&%00=1"))},
 	{"too large", []int{http.StatusRequestEntityTooLarge}, isJSON, spoilBody(with(strings.Repeat(" ", api.DefaultMaxBody)))},
@@ -231,8 +253,13 @@ var damages = []damage{
 		s.place = &other
 	}},
 
-	{"", nil, always, func(t *rapid.T, _ *fuzzRun, s *sketch) { // what the query may not have, or may have
-		s.query = s.query.set(pick(t, "name", slices.Concat(oddNames, propertiesOf(s.querySchema()), []string{"limit", "created", "created[gt]", "created[xx]", "status", "charge"})),
+	// what the query may not have, or may have
+	{"", nil, always, func(t *rapid.T, _ *fuzzRun, s *sketch) {
+		name := pick(t, "name", slices.Concat(oddNames, propertiesOf(s.querySchema()), []string{"limit", "created[gt]", "created[xx]", "status", "charge"}))
+		if name == "created" { // as a number it is that second, which OpenAPI has no way to say
+			name = "created[lte]"
+		}
+		s.query = s.query.set(name,
 			pick(t, "value", []string{
 				"", "0", "1", "100", "101", "-1", "1.0", "1e1", " 5", "99999999999999999999", "abc", "null", "failed", "charge.failed", "asc", "a b",
 				strings.Repeat("x", 255), strings.Repeat("é", 255), strings.Repeat("x", 256),
@@ -252,7 +279,8 @@ func (s *sketch) needsKey() bool { return s.keyed() }
 
 func propertiesOf(s *openapi3.Schema) []string { return slices.Sorted(maps.Keys(s.Properties)) }
 
-// outside gives one parameter, of the body or of the query, a value that is just outside of what its schema allows.
+// outside gives one parameter, of the body or of the query, a value that is just outside of what
+// its schema allows.
 var outside = damage{"", nil, func(s *sketch) bool {
 	return len(s.params("query")) > 0 || hasBody(s) && len(s.bodySchema(s.medium).Properties) > 0
 }, func(t *rapid.T, r *fuzzRun, s *sketch) {
@@ -307,7 +335,8 @@ func (r *fuzzRun) beyond(t *rapid.T, p *place, s *openapi3.Schema) any {
 		}
 	default:
 		within := pick(t, "member", propertiesOf(s))
-		values = append(values, object{{within, r.beyond(t, p, s.Properties[within].Value)}}, object{{within + "x", json.Number("1")}}, "x")
+		whole := r.members(t, p, "", s)
+		values = append(values, whole.set(within, r.beyond(t, p, s.Properties[within].Value)), whole.set(within+"x", json.Number("1")), "x")
 	}
 	return pick(t, "value", values)
 }

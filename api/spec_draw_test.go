@@ -12,6 +12,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"pgregory.net/rapid"
+
+	"paidonce/internal/world"
 )
 
 const (
@@ -74,7 +76,7 @@ func (p pool) one(t *rapid.T, of string) (string, bool) {
 // ofParam is the word for what a parameter names; empty: nothing that the server made.
 func (p *place) ofParam(name string) string {
 	switch name {
-	case "charge", "webhook_endpoint":
+	case "charge", "payment_intent", "webhook_endpoint":
 		return name + "s"
 	case "id", "key", "starting_after", "ending_before":
 		return p.resource()
@@ -91,7 +93,11 @@ func (r *fuzzRun) valid(t *rapid.T, p *place) *sketch {
 	query := p.querySchema()
 	for _, param := range p.params("query") {
 		if param.Required || oneIn(t, "with "+param.Name, 4) {
-			s.query = append(s.query, member{param.Name, r.value(t, p, param.Name, query.Properties[param.Name].Value)})
+			v := r.value(t, p, param.Name, query.Properties[param.Name].Value)
+			if o, isObject := v.(object); isObject && len(o) == 0 {
+				continue // a query has no way to write it: created= is no range
+			}
+			s.query = append(s.query, member{param.Name, v})
 		}
 	}
 	for _, param := range p.params("header") {
@@ -119,7 +125,8 @@ func withExample(p *openapi3.Parameter) *openapi3.Schema {
 	return &s
 }
 
-// headerValue draws a header's value. Keys are mostly new: under one that was used nothing but its own request gets anywhere.
+// headerValue draws a header's value. Keys are mostly new: under one that was used nothing but its
+// own request gets anywhere.
 func (r *fuzzRun) headerValue(t *rapid.T, p *place, param *openapi3.Parameter) string {
 	switch param.Name {
 	case "Idempotency-Key":
@@ -238,11 +245,18 @@ func (r *fuzzRun) members(t *rapid.T, p *place, name string, s *openapi3.Schema)
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	if s.Properties["customer"] != nil && s.Properties["source"] != nil && (r.sober || !oneIn(t, "both or none", 8)) { // exactly one, says the description
-		payer := pick(t, "payer", []string{"source", "customer"})
-		o = object{{payer, r.value(t, p, payer, s.Properties[payer].Value)}}
-		names = slices.DeleteFunc(names, func(n string) bool { return n == "customer" || n == "source" })
+	// exactly one, says the description
+	for _, either := range [][]string{{"source", "customer"}, {"charge", "payment_intent"}, {"payment_method_types", "automatic_payment_methods"}} {
+		if s.Properties[either[0]] != nil && s.Properties[either[1]] != nil && (r.sober || !oneIn(t, "both or none", 8)) {
+			one := pick(t, "one of two", either)
+			o = append(o, member{one, r.value(t, p, one, s.Properties[one].Value)})
+			names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(either, n) })
+		}
 	}
+	// only with the other flow, or with a confirmation, says the description
+	names = slices.DeleteFunc(names, func(n string) bool {
+		return slices.Contains([]string{"return_url", "off_session", "error_on_requires_action"}, n) && (r.sober || !oneIn(t, "of the other flow", 10))
+	})
 	for _, n := range names {
 		if slices.Contains(s.Required, n) || uniform(t, "with "+n, 10) > 5 {
 			o = append(o, member{n, r.value(t, p, n, s.Properties[n].Value)})
@@ -296,7 +310,7 @@ func (s *sketch) written(t *rapid.T, base string) (*http.Request, []pair, []pair
 	}
 	req.Header = s.header
 	if lines := req.Header["Stripe-Signature"]; len(lines) == 1 && lines[0] == signed {
-		req.Header["Stripe-Signature"] = []string{signature(content, whsec, time.Now())}
+		req.Header["Stripe-Signature"] = []string{world.Signed([]byte(content), whsec, time.Now())}
 	}
 	return req, query, form
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"paidonce/api"
+	"paidonce/api/apitest"
 )
 
 // place is an operation of openapi.yaml, and where it is.
@@ -34,13 +34,12 @@ func places(t testing.TB) []*place {
 }
 
 var readPlaces = sync.OnceValues(func() (all []*place, _ error) {
-	spec, err := api.GetSpec()
+	spec, err := apitest.Spec()
 	if err != nil {
 		return nil, err
 	}
 	for path, item := range spec.Paths.Map() {
 		for method, op := range item.Operations() {
-			op.OperationID = strings.ToLower(op.OperationID[:1]) + op.OperationID[1:] // the embedded ones have a capital
 			all = append(all, &place{method, path, item, op})
 		}
 	}
@@ -118,7 +117,8 @@ type member struct {
 	value any
 }
 
-// object is a JSON object as it is written. Within one there are strings, bools, nil, json.Number, []any and further objects.
+// object is a JSON object as it is written. Within one there are strings, bools, nil, json.Number,
+// []any and further objects.
 type object []member
 
 // set replaces or adds a member.
@@ -131,6 +131,16 @@ func (o object) set(name string, value any) object {
 		}
 	}
 	return append(slices.Clone(o), member{name, value})
+}
+
+// get returns the value of a member; nil: there is none.
+func (o object) get(name string) any {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
 }
 
 func (o object) without(name string) object {
@@ -161,7 +171,7 @@ func ordered(value any) any {
 	}
 }
 
-// plain is what schemas are held against.
+// plain is what schemas are compared with.
 func plain(value any) any {
 	switch v := value.(type) {
 	case object:
@@ -181,7 +191,8 @@ func plain(value any) any {
 	}
 }
 
-// text writes a document. Characters stand for themselves where JSON lets them; what is not UTF-8 is written as it is.
+// text writes a document. Characters stand for themselves where JSON lets them; what is not UTF-8
+// is written as it is.
 func text(value any) string {
 	switch v := value.(type) {
 	case object:

@@ -15,6 +15,9 @@ import (
 
 	"paidonce/accounts"
 	"paidonce/api"
+	"paidonce/inbox"
+	online "paidonce/internal/shop"
+	"paidonce/internal/world"
 	"paidonce/provider/stripesim"
 )
 
@@ -23,13 +26,14 @@ const hurry = 100 * time.Millisecond
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{shop: newShopWith(t, patient), t: t, dead: map[string]given{}}
-	s.limited = s.serveWith(t, func(c *api.Config) { c.RateLimit = 0.001 }, whsec).url
-	s.unsigned = s.serveWith(t, func(c *api.Config) { c.News = nil }).url
-	s.faulty = s.serveWith(t, func(c *api.Config) {
-		c.Accounts, c.News, c.Ready = panics{}, panics{}, func(context.Context) error { panic("for the test") }
-	}).url
-	limits := s.server.HTTP()
+	s := &stage{shop: newShopWith(t, online.LongCallLimit), t: t, dead: map[string]given{}}
+	s.limited = s.ServeWith(func(c *api.Config) { c.RateLimit = 0.001 }, whsec).URL
+	s.unsigned = s.ServeWith(func(c *api.Config) { c.ProviderEvents = nil }).URL
+	s.faulty = s.ServeWith(func(c *api.Config) {
+		c.Accounts, c.Ready = panics{}, func(context.Context) error { panic("for the test") }
+		c.ProviderEvents = inbox.New(inbox.Config{Secrets: []string{whsec}, Sift: func(string, []byte) (bool, inbox.Result) { panic("for the test") }})
+	}).URL
+	limits := s.API.HTTP()
 	limits.ReadTimeout = hurry
 	hurried := httptest.NewUnstartedServer(nil)
 	hurried.Config = limits
@@ -47,13 +51,12 @@ func (panics) Authenticate(context.Context, string) (accounts.Identity, error) {
 	panic("for the test")
 }
 func (panics) Cached(context.Context, string) (accounts.Identity, error) { panic("for the test") }
-func (panics) Expects([]string) error                                    { return nil }
-func (panics) Receive(context.Context, []byte, string) error             { panic("for the test") }
 
-// die asks a server that has lost its database for every operation, all at once: each answer takes a while, in case the database comes back.
+// die asks a server that has lost its database for every operation, all at once: each answer takes
+// a while, in case the database comes back.
 func (s *stage) die() {
-	dead := s.serve(s.t, whsec)
-	dead.pool.Close()
+	dead := s.Serve(whsec)
+	dead.Pool.Close()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, p := range places(s.t) {
@@ -61,7 +64,7 @@ func (s *stage) die() {
 			continue
 		}
 		c := s.account()
-		req := at(s.ask(p, c, bodies(p)[0]), dead.url)
+		req := at(s.ask(p, c, bodies(p)[0]), dead.URL)
 		wg.Go(func() {
 			a := c.Do(req)
 			mu.Lock()
@@ -82,12 +85,12 @@ func at(req *http.Request, server string) *http.Request {
 	return req
 }
 
-// problem is what an example of an error says.
-type problem struct{ Code, Param string }
+// exampleError is what an example of an error says.
+type exampleError struct{ Code, Param string }
 
-func problemOf(t *testing.T, example any) (p problem) {
+func problemOf(t *testing.T, example any) (p exampleError) {
 	t.Helper()
-	var e struct{ Error problem }
+	var e struct{ Error exampleError }
 	b, err := json.Marshal(example)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
@@ -116,6 +119,14 @@ func (s *stage) provoke(p *place, example any) (answers []given) {
 		do(c, "PATCH", req)
 	case "resource_missing":
 		c.ids = nil
+		if p.op.OperationID == "createCharge" || p.op.OperationID == "createPaymentIntent" {
+			o := object{{"amount", 2000}, {"currency", "usd"}, {"reference", "order-6735"}, {"duplicate_of", exampleCharge}}
+			if p.op.OperationID == "createCharge" {
+				o = append(o, member{"source", "tok_visa"})
+			}
+			do(c, "a duplicate of nothing", s.ask(p, c, bodyExample{"duplicate", mediaJSON, o}))
+			break
+		}
 		if p.op.OperationID == "deleteWebhookEndpoint" || strings.Contains(p.path, "webhook_endpoints/") || strings.Contains(p.path, "idempotency_keys") {
 			c = s.account()
 		}
@@ -147,7 +158,7 @@ func (s *stage) provoke(p *place, example any) (answers []given) {
 	case "content_encoding_unsupported":
 		do(c, "compressed", header(first(c), "Content-Encoding", "gzip"))
 	case "signature_invalid":
-		do(c, "another signature", header(first(c), "Stripe-Signature", signature("{}", whsec, time.Now())))
+		do(c, "another signature", header(first(c), "Stripe-Signature", world.Signed([]byte("{}"), whsec, time.Now())))
 	case "webhooks_not_configured":
 		do(c, "no secret", at(first(c), s.unsigned))
 	case "parameter_invalid":
@@ -159,6 +170,12 @@ func (s *stage) provoke(p *place, example any) (answers []given) {
 	}
 	return answers
 }
+
+// paidIntent is the request for the payment intent that examples show.
+const paidIntent = `{"amount":2000,"currency":"usd","payment_method":"pm_card_visa","payment_method_types":["card"],"confirm":true,"description":"Order 6735","metadata":{"order":"6735"}}`
+
+// poorCard is a means of payment that is declined.
+const poorCard = "pm_card_chargeDeclinedInsufficientFunds"
 
 func header(req *http.Request, name, value string) *http.Request {
 	req.Header.Set(name, value)
@@ -182,14 +199,18 @@ func (s *stage) unknownParameter(p *place, c scene, name string) (answers []give
 }
 
 // provokeKeyed brings about errors of what moves money.
-func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
+func (s *stage) provokeKeyed(p *place, c scene, e exampleError) (answers []given) {
 	s.t.Helper()
 	all := bodies(p)
 	do := func(what string, req *http.Request) {
 		answers = append(answers, given{what, c.Do(req)})
 	}
 	last := func() *http.Request { return s.ask(p, c, all[len(all)-1]) }
-	atProvider := map[string]string{"createCharge": "/v1/charges", "captureCharge": "/v1/charges/", "createRefund": "/v1/refunds"}[p.op.OperationID]
+	atProvider := map[string]string{
+		"createCharge": "/v1/charges", "captureCharge": "/v1/charges/", "cancelCharge": "/v1/refunds", "createRefund": "/v1/refunds",
+		"createPaymentIntent": "/v1/payment_intents", "confirmPaymentIntent": "/v1/payment_intents/", "updatePaymentIntent": "/v1/payment_intents/", "capturePaymentIntent": "/v1/payment_intents/",
+		"cancelPaymentIntent": "/v1/payment_intents/",
+	}[p.op.OperationID]
 	switch e.Code {
 	case "idempotency_key_missing":
 		req := last()
@@ -197,7 +218,23 @@ func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
 		do("no key", req)
 	case "card_declined":
 		poor := map[string]any{"amount": 2000, "currency": "usd", "source": "tok_chargeDeclinedInsufficientFunds"}
+		switch p.op.OperationID {
+		case "createPaymentIntent":
+			poor = map[string]any{"amount": 2000, "currency": "usd", "payment_method": poorCard, "payment_method_types": []any{"card"}, "confirm": true}
+		case "confirmPaymentIntent":
+			poor = map[string]any{"payment_method": poorCard}
+		}
 		do("a card without money", s.ask(p, c, bodyExample{"", mediaJSON, poor}))
+	case "payment_intent_unexpected_state":
+		c.ids[exampleIntent] = c.Post("/v1/payment_intents", "paid", paidIntent).ID()
+		do("paid already", last())
+	case "confirm_pending":
+		c.ids[exampleIntent] = c.Post("/v1/payment_intents", "open", `{"amount":2000,"currency":"usd","payment_method":"pm_card_visa","payment_method_types":["card"]}`).ID()
+		s.PostFault(1, "/v1/payment_intents/", stripesim.Fault{Type: stripesim.DropAfter})
+		if a := c.Post("/v1/payment_intents/"+c.ids[exampleIntent]+"/confirm", "lost", ""); a.Code != http.StatusServiceUnavailable {
+			s.t.Errorf("got %d %s", a.Code, a.Body)
+		}
+		do("while it is being confirmed", last())
 	case "charge_already_refunded":
 		at := slices.IndexFunc(all, func(b bodyExample) bool { return b.name == "whole" })
 		if at < 0 {
@@ -209,7 +246,7 @@ func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
 		}
 		do("refunded already", s.ask(p, c, whole))
 	case "charge_pending":
-		s.fault(s.t, 1, "/v1/charges", stripesim.Fault{Type: stripesim.DropAfter})
+		s.PostFault(1, "/v1/charges", stripesim.Fault{Type: stripesim.DropAfter})
 		lost := c.Charge("lost", b0)
 		c.ids[exampleCharge] = lost.Error().Charge
 		do("of a charge without an outcome", last())
@@ -224,7 +261,7 @@ func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
 		delete(req.Header, "Prefer") // nothing is waited for
 		do("while another has it", req)
 	case "outcome_unknown":
-		s.fault(s.t, 1, atProvider, stripesim.Fault{Type: stripesim.DropAfter})
+		s.PostFault(1, atProvider, stripesim.Fault{Type: stripesim.DropAfter})
 		do("the provider's answer is lost", last())
 	case "operation_parked":
 		s.leave(c, last(), atProvider, "parked_at = clock_timestamp(), next_run_at = NULL, last_error = 'for the test'")
@@ -238,11 +275,11 @@ func (s *stage) provokeKeyed(p *place, c scene, e problem) (answers []given) {
 // leave begins an operation whose answer the provider loses, and then has its row say more.
 func (s *stage) leave(c scene, req *http.Request, atProvider, set string) {
 	s.t.Helper()
-	s.fault(s.t, 1, atProvider, stripesim.Fault{Type: stripesim.DropAfter})
+	s.PostFault(1, atProvider, stripesim.Fault{Type: stripesim.DropAfter})
 	if a := c.Do(req); a.Code != http.StatusServiceUnavailable {
 		s.t.Errorf("got %d %s", a.Code, a.Body)
 	}
-	tag, err := s.pool.Exec(s.t.Context(), "UPDATE idempotency_keys SET "+set+" WHERE status = 'in_progress' AND lease_token IS NULL AND parked_at IS NULL")
+	tag, err := s.Pool.Exec(s.t.Context(), "UPDATE idempotency_keys SET "+set+" WHERE status = 'in_progress' AND lease_token IS NULL AND parked_at IS NULL")
 	if err != nil || tag.RowsAffected() == 0 {
 		s.t.Fatalf("%v: %v", tag, err)
 	}

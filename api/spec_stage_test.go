@@ -11,16 +11,21 @@ import (
 	"time"
 
 	"paidonce/api/apitest"
+	"paidonce/charges"
+	"paidonce/internal/world"
+	"paidonce/provider/stripesim"
 )
 
-// stage is where the examples of openapi.yaml are played: each in an account of its own, so that none meets what another left behind.
+// stage is where the examples of openapi.yaml are played: each in an account of its own, so that
+// none meets what another left behind.
 type stage struct {
 	*shop
 	t        *testing.T
 	accounts int
 	// Servers of the same shop that are not well.
-	limited, hurried, unsigned, faulty string           // their addresses
-	dead                               map[string]given // what a server without a database answers, by operation
+	limited, hurried, unsigned, faulty string // their addresses
+	// what a server without a database answers, by operation
+	dead map[string]given
 }
 
 // scene is an account in which an operation's example makes sense, and what its ids are there.
@@ -37,10 +42,12 @@ type bodyExample struct {
 
 // The ids that the examples have.
 const (
-	exampleCharge = "ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H"
-	exampleRefund = "re_01KB7Y9B2J4N6P8R0T2V4X6Z8A"
-	exampleEvent  = "evt_01KB7Y8R5V6W3Q2P1N0M9K8J7H"
-	exampleKey    = "3f0c8a0e-5d4f-4f0e-9a43-0b6f6f5b2a11"
+	exampleCharge  = "ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H"
+	exampleIntent  = "pi_3MtwBwLkdIwHu7ix28a3tqPa"
+	exampleRefund  = "re_01KB7Y9B2J4N6P8R0T2V4X6Z8A"
+	exampleDispute = "dp_01KB7Y9C4K6P8R0T2V4X6Z8A1B"
+	exampleEvent   = "evt_01KB7Y8R5V6W3Q2P1N0M9K8J7H"
+	exampleKey     = "3f0c8a0e-5d4f-4f0e-9a43-0b6f6f5b2a11"
 )
 
 // bodies are the examples of an operation's body, and none where none is needed.
@@ -60,7 +67,8 @@ func bodies(p *place) (list []bodyExample) {
 	return list
 }
 
-// ask is a request as the examples have it: the path's and the headers' parameters, that body, and of the query's parameters the named ones.
+// ask is a request as the examples have it: the path's and the headers' parameters, that body, and
+// of the query's parameters the named ones.
 func (s *stage) ask(p *place, c scene, body bodyExample, query ...string) *http.Request {
 	s.t.Helper()
 	path := p.path
@@ -93,7 +101,7 @@ func (s *stage) ask(p *place, c scene, body bodyExample, query ...string) *http.
 	for _, param := range p.params("header") {
 		val := fmt.Sprint(param.Example)
 		if param.Name == "Stripe-Signature" {
-			val = signature(content, whsec, time.Now())
+			val = world.Signed([]byte(content), whsec, time.Now())
 		}
 		req.Header.Set(param.Name, val)
 	}
@@ -126,7 +134,8 @@ func (s *stage) play(c scene, operation, example string) apitest.Answer {
 	}
 	req := s.ask(p, c, all[at])
 	if p.keyed() {
-		req.Header.Set("Idempotency-Key", "before "+operation) // the example's own is for what follows
+		// the example's own is for what follows
+		req.Header.Set("Idempotency-Key", "before "+operation)
 	}
 	a := c.Do(req)
 	if a.Code/100 != 2 {
@@ -148,7 +157,7 @@ func (s *stage) place(operation string) *place {
 func (s *stage) account() scene {
 	s.t.Helper()
 	s.accounts++
-	return scene{s.As(s.apiKey(s.t, fmt.Sprint("example ", s.accounts)).Secret), map[string]string{}}
+	return scene{s.As(s.NewKey(fmt.Sprint("example ", s.accounts)).Secret), map[string]string{}}
 }
 
 // scene is an account in which an operation's examples succeed.
@@ -156,16 +165,28 @@ func (s *stage) scene(operation string) scene {
 	s.t.Helper()
 	c := s.account()
 	charge := func(example string) { c.ids[exampleCharge] = s.play(c, "createCharge", example).ID() }
+	intent := func(example string) { c.ids[exampleIntent] = s.play(c, "createPaymentIntent", example).ID() }
 	endpoint := func() { s.play(c, "putWebhookEndpoint", "some") }
 	switch operation {
-	case "createCharge", "putWebhookEndpoint", "receiveStripeEvent", "getHealth", "getReadiness":
-	case "getCharge", "listCharges", "createRefund":
+	case "createCharge", "createPaymentIntent", "createWebhookEndpoint", "putWebhookEndpoint", "receiveStripeEvent", "getHealth", "getReadiness":
+	case "getCharge", "listCharges", "createRefund", "updateCharge":
 		charge("token")
-	case "captureCharge":
+	case "getPaymentIntent", "listPaymentIntents":
+		intent("confirmed")
+	case "updatePaymentIntent", "cancelPaymentIntent":
+		intent("open")
+	case "confirmPaymentIntent":
+		intent("prepared")
+	case "capturePaymentIntent":
+		intent("hold")
+	case "captureCharge", "cancelCharge":
 		charge("authorize")
 	case "getRefund", "listRefunds":
 		charge("token")
 		c.ids[exampleRefund] = s.play(c, "createRefund", "part").ID()
+	case "getDispute", "listDisputes":
+		charge("token")
+		c.ids[exampleDispute] = s.dispute(c, c.Get("/v1/charges/"+c.ids[exampleCharge]))
 	case "getEvent", "listEvents", "resendEvent":
 		charge("token")
 		var events struct{ Data []struct{ ID string } }
@@ -177,7 +198,7 @@ func (s *stage) scene(operation string) scene {
 			endpoint()
 			read(s.t, put(c.Client, "/v1/webhook_endpoints/another", `{"url":"https://another.example.com/"}`), http.StatusCreated)
 		}
-	case "getWebhookEndpoint", "listWebhookEndpoints", "deleteWebhookEndpoint", "rotateWebhookEndpointSecret":
+	case "getWebhookEndpoint", "listWebhookEndpoints", "updateWebhookEndpoint", "deleteWebhookEndpoint", "rotateWebhookEndpointSecret":
 		endpoint()
 	case "getIdempotencyKey":
 		c.ids[exampleCharge] = c.Do(s.ask(s.place("createCharge"), c, bodies(s.place("createCharge"))[1])).ID()
@@ -185,4 +206,22 @@ func (s *stage) scene(operation string) scene {
 		s.t.Fatalf("%s is new: say what has to be there for its examples to succeed", operation)
 	}
 	return c
+}
+
+// dispute lets the payer dispute a charge, and returns the id of the dispute.
+func (s *stage) dispute(of scene, charge apitest.Answer) string {
+	s.t.Helper()
+	var c charges.Charge
+	charge.JSON(&c)
+	id, err := s.World.Sim.OpenDispute(*c.Provider.ID, stripesim.DisputeTerms{DueBy: 1765008120})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.World.Deliver(s.Inbox, "evt_"+id, "charge.dispute.created", id)
+	s.World.Process(s.Inbox)
+	var page struct{ Data []struct{ ID string } }
+	if of.Get("/v1/disputes").JSON(&page); len(page.Data) != 1 {
+		s.t.Fatalf("there are %d disputes", len(page.Data))
+	}
+	return page.Data[0].ID
 }

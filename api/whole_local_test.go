@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A key that comes with a POST that moves no money is honoured as well: the work is done once for it, however often and however many at once ask, and what is
-// refused does not spend it.
+// A key that comes with a POST that moves no money is honoured as well: the work is done once for
+// it, however often and however many at once ask, and what is refused does not spend it.
 func TestKeysOfOtherPosts(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -57,7 +57,8 @@ func TestKeysOfOtherPosts(t *testing.T) {
 	wants(t, s.Post(event+"/resend", "S", ""), 422, "idempotency_key_reused", "")
 }
 
-// A client asks for its key in the form in which it sent it, quotes and all; without them it is the same key.
+// A client asks for its key in the form in which it sent it, quotes and all; without them it is the
+// same key.
 func TestKeyIsFoundAsItWasSent(t *testing.T) {
 	s := newShop(t)
 	for sent, other := range map[string]string{`"8e03978e"`: "8e03978e", `"a\"b/c%20"`: `a"b/c%20`, "100%": `"100%"`, "..": `".."`, "x/../y": `"x/../y"`} {

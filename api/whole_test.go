@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"paidonce/accounts"
 	"paidonce/api"
 	"paidonce/api/apitest"
+	"paidonce/internal/world"
 	"paidonce/provider/stripesim"
 )
 
-// PB-020
+// A key stands for its first request; another body under it is told nothing of the first.
 func TestAnotherBodyUnderTheSameKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -28,12 +30,12 @@ func TestAnotherBodyUnderTheSameKeyIsRefused(t *testing.T) {
 		t.Error("something of the first is revealed")
 	}
 	same(t, first, s.Charge("K", `{"amount":100,"currency":"usd","source":"tok_visa"}`))
-	if s.asked() != 1 {
-		t.Errorf("the provider was asked %d times", s.asked())
+	if s.ChargeRequests() != 1 {
+		t.Errorf("the provider was asked %d times", s.ChargeRequests())
 	}
 }
 
-// PB-024: what proxies do to a request does not change it. PB-039: nor who it is from.
+// What proxies do to a request does not change it, nor who it is from.
 func TestHeadersOfProxiesChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -43,11 +45,11 @@ func TestHeadersOfProxiesChangeNothing(t *testing.T) {
 	req := s.Request("POST", "/v1/charges", b0, append(proxied, "idempotency-key", "K", "content-type", "application/json")...)
 	req.Body, req.ContentLength = io.NopCloser(strings.NewReader(b0)), -1
 	same(t, first, s.Do(req))
-	created(t, s.b.Charge("K", b0, proxied...))
+	created(t, s.B.Charge("K", b0, proxied...))
 	wants(t, s.Charge("K", `{"amount":1,"currency":"usd","source":"tok_visa"}`, proxied...), 422, "idempotency_key_reused", "")
 }
 
-// PB-025, PB-041
+// The same body to another path, or with another query, is another request.
 func TestMethodPathAndQueryBelongToTheRequest(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -68,12 +70,12 @@ func TestMethodPathAndQueryBelongToTheRequest(t *testing.T) {
 		t.Errorf("got %d %s", live.Code, live.Body)
 	}
 	same(t, first, post("/v1/charges"))
-	if s.keys(t) != 1 || s.asked() != 1 {
-		t.Errorf("%d keys, provider asked %d times", s.keys(t), s.asked())
+	if s.World.Count("SELECT count(*) FROM idempotency_keys") != 1 || s.ChargeRequests() != 1 {
+		t.Errorf("%d keys, provider asked %d times", s.World.Count("SELECT count(*) FROM idempotency_keys"), s.ChargeRequests())
 	}
 }
 
-// PB-026, PB-052
+// A declined card is a final answer, which the key keeps.
 func TestADeclineIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -90,8 +92,8 @@ func TestADeclineIsAnAnswer(t *testing.T) {
 		}
 	}
 	wants(t, s.Charge("K", b0), 422, "idempotency_key_reused", "")
-	if s.asked() != 1 {
-		t.Errorf("the provider was asked %d times", s.asked())
+	if s.ChargeRequests() != 1 {
+		t.Errorf("the provider was asked %d times", s.ChargeRequests())
 	}
 	created(t, s.Charge("K2", b0))
 	if a := s.Get("/v1/charges/" + first.Error().Charge); a.Code != 200 || !bytes.Contains(a.Body, []byte(`"status":"failed"`)) {
@@ -99,7 +101,7 @@ func TestADeclineIsAnAnswer(t *testing.T) {
 	}
 }
 
-// PB-031, PB-032, PB-142, PB-163, PB-173, PB-138 and the like: what is refused has not spent the key.
+// What is refused has not spent the key.
 func TestRefusalsDoNotSpendTheKey(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -120,14 +122,14 @@ func TestRefusalsDoNotSpendTheKey(t *testing.T) {
 	wants(t, s.Charge("K", b0+strings.Repeat(" ", api.DefaultMaxBody)), 413, "body_too_large", "")
 	wants(t, s.As("sk_unknown").Charge("K", b0), 401, "api_key_invalid", "")
 	wants(t, s.Get("/v1/idempotency_keys/K"), 404, "resource_missing", "key")
-	if s.keys(t) != 0 || s.asked() != 0 {
-		t.Errorf("%d keys, provider asked %d times", s.keys(t), s.asked())
+	if s.World.Count("SELECT count(*) FROM idempotency_keys") != 0 || s.ChargeRequests() != 0 {
+		t.Errorf("%d keys, provider asked %d times", s.World.Count("SELECT count(*) FROM idempotency_keys"), s.ChargeRequests())
 	}
 	created(t, s.Charge("K", b0))
 	created(t, s.Charge("largest", `{"amount":99999999,"currency":"usd","source":"tok_visa"}`))
 }
 
-// PB-034, PB-174: spellings of one request are one request; other texts that look alike are not.
+// Spellings of one request are one request; other texts that look alike are not.
 func TestSpellingsOfOneRequestAreOne(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -135,7 +137,8 @@ func TestSpellingsOfOneRequestAreOne(t *testing.T) {
 	created(t, first)
 	same(t, first, s.Charge("K", "\n{\"metadata\": {\"b\":\"€\\/\", \"a\":\"é\"},\t\"source\":\"tok_visa\",\"currency\":\"usd\",\"amount\":2000}"))
 	same(t, first, s.ChargeForm("K", "metadata[b]=%E2%82%AC%2F&metadata%5Ba%5D=%c3%a9&amount=2000&currency=usd&source=tok_visa"))
-	same(t, first, s.Charge("K", `{"amount":2000,"currency":"USD","source":"tok_visa","metadata":{"a":"é","b":"€/"}}`)) // one currency
+	// one currency
+	same(t, first, s.Charge("K", `{"amount":2000,"currency":"USD","source":"tok_visa","metadata":{"a":"é","b":"€/"}}`))
 	for _, other := range []string{
 		"{\"amount\":2000,\"currency\":\"usd\",\"source\":\"tok_visa\",\"metadata\":{\"a\":\"e\u0301\",\"b\":\"€/\"}}", // not normalised
 		`{"amount":2000,"currency":"usd","source":"tok_visa","metadata":{"a":"é","b":"€/"},"capture":true}`,
@@ -143,29 +146,29 @@ func TestSpellingsOfOneRequestAreOne(t *testing.T) {
 	} {
 		wants(t, s.Charge("K", other), 422, "idempotency_key_reused", "")
 	}
-	if s.asked() != 1 {
-		t.Errorf("the provider was asked %d times", s.asked())
+	if s.ChargeRequests() != 1 {
+		t.Errorf("the provider was asked %d times", s.ChargeRequests())
 	}
 }
 
-// PB-036, PB-160: a key belongs to an account, and all API keys of an account share it.
+// A key belongs to an account, and all API keys of an account share it.
 func TestKeysBelongToAccounts(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	a, b := s.Charge("1", b0), s.b.Charge("1", `{"amount":70,"currency":"eur","source":"tok_visa"}`)
+	a, b := s.Charge("1", b0), s.B.Charge("1", `{"amount":70,"currency":"eur","source":"tok_visa"}`)
 	created(t, a)
 	created(t, b)
-	rotated := s.As(s.apiKey(t, "A").Secret)
+	rotated := s.As(s.NewKey(world.Account).Secret)
 	same(t, a, rotated.Charge("1", b0))
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(s.APIKey+":"))
 	same(t, a, s.Charge("1", b0, "Authorization", basic))
-	wants(t, s.b.Get("/v1/charges/"+a.ID()), 404, "resource_missing", "id")
-	wants(t, s.b.Get("/v1/charges?starting_after="+a.ID()), 400, "resource_missing", "starting_after")
-	if l := s.b.Get("/v1/charges"); bytes.Contains(l.Body, []byte(a.ID())) || !bytes.Contains(l.Body, []byte(b.ID())) {
+	wants(t, s.B.Get("/v1/charges/"+a.ID()), 404, "resource_missing", "id")
+	wants(t, s.B.Get("/v1/charges?starting_after="+a.ID()), 400, "resource_missing", "starting_after")
+	if l := s.B.Get("/v1/charges"); bytes.Contains(l.Body, []byte(a.ID())) || !bytes.Contains(l.Body, []byte(b.ID())) {
 		t.Errorf("got %s", l.Body)
 	}
 	// A revoked API key is refused everywhere, although the cache knew it a moment ago.
-	if err := s.accounts.Revoke(t.Context(), s.keyID); err != nil {
+	if err := accounts.NewStore(s.World.Pool).Revoke(t.Context(), s.World.Key.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, answer := range []apitest.Answer{
@@ -174,12 +177,12 @@ func TestKeysBelongToAccounts(t *testing.T) {
 		wants(t, answer, 401, "api_key_invalid", "")
 	}
 	same(t, a, rotated.Charge("1", b0))
-	if s.asked() != 2 {
-		t.Errorf("the provider was asked %d times", s.asked())
+	if s.ChargeRequests() != 2 {
+		t.Errorf("the provider was asked %d times", s.ChargeRequests())
 	}
 }
 
-// PB-042, PB-044, PB-047: status, headers and bytes are those of the first answer.
+// Status, headers and bytes are those of the first answer.
 func TestAReplayIsTheSameBytes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -207,7 +210,7 @@ func TestAReplayIsTheSameBytes(t *testing.T) {
 	}
 }
 
-// PB-137: the provider's refusal of a request is an answer, too.
+// The provider's refusal of a request is an answer, too.
 func TestARefusalOfTheProviderIsStored(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -220,12 +223,12 @@ func TestARefusalOfTheProviderIsStored(t *testing.T) {
 		}
 		same(t, first, s.Charge(code, body))
 	}
-	if s.asked() != 2 {
-		t.Errorf("the provider was asked %d times", s.asked())
+	if s.ChargeRequests() != 2 {
+		t.Errorf("the provider was asked %d times", s.ChargeRequests())
 	}
 }
 
-// PB-157
+// A key in quotes, as the draft of the header has it, is the same key without them.
 func TestQuotedAndBareKeysAreOne(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -245,7 +248,7 @@ func TestQuotedAndBareKeysAreOne(t *testing.T) {
 	}
 }
 
-// PB-150: hostile texts come back as they were, or are refused.
+// Hostile texts come back as they were, or are refused.
 func TestHostileTextsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -276,13 +279,13 @@ func TestHostileTextsComeBackAsTheyWere(t *testing.T) {
 func TestTheSameRequestWhileTheFirstRuns(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	if _, err := s.sim.AddFault(stripesim.Rule{Count: 1, Match: stripesim.Match{Method: "POST", Path: "/v1/charges"}, Fault: stripesim.Fault{Type: stripesim.Delay, DelayMS: 700}}); err != nil {
+	if _, err := s.World.Sim.AddFault(stripesim.Rule{Count: 1, Match: stripesim.Match{Method: "POST", Path: "/v1/charges"}, Fault: stripesim.Fault{Type: stripesim.Delay, DelayMS: 700}}); err != nil {
 		t.Fatal(err)
 	}
 	var first apitest.Answer
 	var wg sync.WaitGroup
 	wg.Go(func() { first = s.Charge("K", b0) })
-	for s.asked() == 0 {
+	for s.ChargeRequests() == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
 	start := time.Now()
@@ -296,8 +299,8 @@ func TestTheSameRequestWhileTheFirstRuns(t *testing.T) {
 	wg.Wait()
 	created(t, first)
 	same(t, first, waited)
-	if waited.Header.Get("Preference-Applied") != "wait=10" || s.asked() != 1 {
-		t.Errorf("%v, asked %d times", waited.Header, s.asked())
+	if waited.Header.Get("Preference-Applied") != "wait=10" || s.ChargeRequests() != 1 {
+		t.Errorf("%v, asked %d times", waited.Header, s.ChargeRequests())
 	}
 }
 
@@ -305,7 +308,7 @@ func TestTheSameRequestWhileTheFirstRuns(t *testing.T) {
 func TestAnUnknownOutcomeIsResumedByTheSameKey(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	if _, err := s.sim.AddFault(stripesim.Rule{Count: 1, Match: stripesim.Match{Method: "POST", Path: "/v1/charges"}, Fault: stripesim.Fault{Type: stripesim.DropAfter, Wire: stripesim.WirePartial}}); err != nil {
+	if _, err := s.World.Sim.AddFault(stripesim.Rule{Count: 1, Match: stripesim.Match{Method: "POST", Path: "/v1/charges"}, Fault: stripesim.Fault{Type: stripesim.DropAfter, Wire: stripesim.WirePartial}}); err != nil {
 		t.Fatal(err)
 	}
 	first := s.Charge("K", b0)
@@ -323,8 +326,8 @@ func TestAnUnknownOutcomeIsResumedByTheSameKey(t *testing.T) {
 		again = s.Charge("K", b0)
 	}
 	created(t, again)
-	if again.ID() != first.Error().Charge || s.sim.Stats().Charges != 1 {
-		t.Errorf("charge %s, was %s; the provider has %d", again.ID(), first.Error().Charge, s.sim.Stats().Charges)
+	if again.ID() != first.Error().Charge || s.World.Sim.Stats().Charges != 1 {
+		t.Errorf("charge %s, was %s; the provider has %d", again.ID(), first.Error().Charge, s.World.Sim.Stats().Charges)
 	}
 	again.Header.Set("Request-Id", first.Header.Get("Request-Id")) // which claimed the key
 	same(t, again, s.Charge("K", b0))
@@ -366,7 +369,7 @@ func TestWithoutADatabaseNothingIsDone(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	created(t, s.Charge("K", b0))
-	s.pool.Close()
+	s.Pool.Close()
 	var wg sync.WaitGroup // each is tried again for a while, in case the database comes back
 	for _, ask := range []func() apitest.Answer{
 		func() apitest.Answer { return s.Charge("K", b0) }, func() apitest.Answer { return s.Charge("new", b0) },
@@ -376,7 +379,7 @@ func TestWithoutADatabaseNothingIsDone(t *testing.T) {
 		wg.Go(func() { wants(t, ask(), http.StatusServiceUnavailable, "unavailable", "") })
 	}
 	wg.Wait()
-	if a := s.Get("/healthz"); a.Code != 200 || s.asked() != 1 {
-		t.Errorf("got %d, asked %d times", a.Code, s.asked())
+	if a := s.Get("/healthz"); a.Code != 200 || s.ChargeRequests() != 1 {
+		t.Errorf("got %d, asked %d times", a.Code, s.ChargeRequests())
 	}
 }

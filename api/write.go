@@ -7,9 +7,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"paidonce/idemkeys"
+	"paidonce/problem"
 )
 
-// writeBody sends an answer: its length is told, and nothing follows.
+// writeBody sends a complete answer, with its length.
 func writeBody(c echo.Context, status int, body []byte) {
 	w := c.Response()
 	h := w.Header()
@@ -20,31 +21,29 @@ func writeBody(c echo.Context, status int, body []byte) {
 }
 
 // writeProblem sends the error object.
-func writeProblem(c echo.Context, x *exchange, e *apiError) {
+func writeProblem(c echo.Context, r *request, e *problem.Error) {
 	h := c.Response().Header()
-	h["Stripe-Should-Retry"] = []string{e.shouldRetry()}
-	if e.retryAfter > 0 {
-		h["Retry-After"] = []string{seconds(e.retryAfter)}
+	h["Stripe-Should-Retry"] = []string{shouldRetry(e.Code)}
+	if e.RetryAfter > 0 {
+		h["Retry-After"] = []string{seconds(e.RetryAfter)}
 	}
-	if e.status == http.StatusUnauthorized {
+	if e.Code.Status() == http.StatusUnauthorized {
 		h["Www-Authenticate"] = []string{`Bearer realm="paidonce", Basic realm="paidonce"`}
 	}
-	writeBody(c, e.status, idemkeys.Problem{
-		Type: e.kind, Code: e.code, Message: e.message, Param: e.param, Charge: e.charge, RequestID: x.id, Advice: e.advice,
-	}.Render())
+	writeBody(c, e.Code.Status(), e.Body(r.id))
 }
 
-// writeResult sends the answer that a key stands for: its status, its bytes, and of its headers those that belong to the result
-// rather than to the exchange that made it.
-func writeResult(c echo.Context, x *exchange, res idemkeys.Result) {
+// writeResult sends the answer of a key: its status, its bytes, and those of its headers that
+// belong to the result rather than to the request that made it.
+func writeResult(c echo.Context, r *request, res idemkeys.Result) {
 	h := c.Response().Header()
 	switch {
 	case res.Replayed:
-		x.outcome = OutcomeReplayed
-	case res.OriginalRequest == x.id:
-		x.outcome = OutcomeFresh
+		r.outcome = OutcomeReplayed
+	case res.OriginalRequest == r.id:
+		r.outcome = OutcomeFresh
 	default:
-		x.outcome = OutcomeResumed
+		r.outcome = OutcomeResumed
 	}
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
@@ -54,11 +53,12 @@ func writeResult(c echo.Context, x *exchange, res idemkeys.Result) {
 		h["Location"] = []string{location}
 	}
 	if res.Answer.Code >= http.StatusBadRequest {
-		// Proven not to have happened: the same request under the same key runs anew. Any other stored error is final.
+		// An operation that is proven not to have happened may run again under the same key. Any
+		// other stored error is final.
 		again := res.Status == idemkeys.Failed
 		h["Stripe-Should-Retry"] = []string{strconv.FormatBool(again)}
 		if again {
-			h["Retry-After"] = []string{seconds(unavailableRetry)}
+			h["Retry-After"] = []string{seconds(problem.Soon)}
 		}
 	}
 	writeBody(c, res.Answer.Code, res.Answer.Body)

@@ -22,9 +22,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// bareServer is B: what an honest programmer writes who knows that the claim must be committed before the provider is
-// called, and knows nothing cleverer. No authentication, no validation, no replay, no log: everything that is left out
-// makes B faster, so it is a hard opponent.
+// bareServer is B: what an honest programmer writes who knows that the claim must be committed
+// before the provider is called, and no more. It has no authentication, validation, replay or log.
+// Everything that it leaves out makes B faster, so it is a hard opponent.
 type bareServer struct {
 	db            *pgxpool.Pool
 	claim, settle statement
@@ -42,7 +42,7 @@ type chargeRequest struct {
 	Metadata    map[string]string `json:"metadata"`
 }
 
-// providerCharge is what B reads of the provider's answer.
+// providerCharge has the members of the provider's answer that B reads.
 type providerCharge struct {
 	ID             string     `json:"id"`
 	Amount         int64      `json:"amount"`
@@ -59,6 +59,7 @@ func bareMain(ctx context.Context, args []string) error {
 	database := fs.String("database", os.Getenv("DATABASE_URL"), "a migrated database")
 	providerURL := fs.String("provider", "http://127.0.0.1:8081", "where the provider is")
 	pool := fs.Int("pool", 8, "database connections")
+	onLean := fs.Bool("lean", false, "the database has the lean schema")
 	if err := parseFlags(fs, args); err != nil {
 		return err
 	}
@@ -72,10 +73,21 @@ func bareMain(ctx context.Context, args []string) error {
 		return err
 	}
 	defer db.Close()
-	s := &bareServer{db: db, claim: numbered(claimText), settle: numbered(settleText), provider: *providerURL + "/v1/charges"}
+	on := &ours
+	if *onLean {
+		on = &lean
+	}
+	s := &bareServer{
+		db: db, claim: numbered(on.claim), settle: numbered(on.settle),
+		provider: *providerURL + "/v1/charges",
+	}
 	// The default transport keeps two idle connections a host and would dial for nearly every call.
-	s.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 10_000, IdleConnTimeout: time.Minute}}
-	if s.owner, err = findOwner(ctx, db); err != nil {
+	s.client = &http.Client{
+		Timeout: 20 * time.Second, Transport: &http.Transport{
+			MaxIdleConnsPerHost: 10_000, IdleConnTimeout: time.Minute,
+		},
+	}
+	if s.owner, err = on.owner(ctx, db); err != nil {
 		return err
 	}
 	return s.serve(ctx, *listen)
@@ -83,7 +95,9 @@ func bareMain(ctx context.Context, args []string) error {
 
 // findOwner returns an account with a key.
 func findOwner(ctx context.Context, db *pgxpool.Pool) (o owner, err error) {
-	err = db.QueryRow(ctx, `SELECT account_id, id FROM api_keys WHERE revoked_at IS NULL ORDER BY id LIMIT 1`).Scan(&o.Account, &o.KeyID)
+	err = db.QueryRow(ctx,
+		`SELECT account_id, id FROM api_keys WHERE revoked_at IS NULL ORDER BY id LIMIT 1`).Scan(
+		&o.Account, &o.KeyID)
 	return o, err
 }
 
@@ -131,10 +145,15 @@ func (s *bareServer) create(c echo.Context) error {
 }
 
 // claimed makes commit 1 and returns the values that commit 2 needs again.
-func (s *bareServer) claimed(ctx context.Context, key, id string, r chargeRequest) (map[string]any, error) {
+func (s *bareServer) claimed(
+	ctx context.Context, key, id string, r chargeRequest,
+) (map[string]any, error) {
 	params, err := json.Marshal(frozen{
-		IdempotencyKey: "po_" + id, Tags: map[string]string{"operation": "op_" + id, "installation": benchInstallation},
-		Amount: r.Amount, Currency: r.Currency, Source: r.Source, Capture: true, Description: r.Description, Metadata: r.Metadata,
+		IdempotencyKey: "po_" + id, Tags: map[string]string{
+			"operation": "op_" + id, "installation": benchInstallation,
+		},
+		Amount: r.Amount, Currency: r.Currency, Source: r.Source, Capture: true,
+		Description: r.Description, Metadata: r.Metadata,
 	})
 	if err != nil {
 		return nil, err
@@ -147,8 +166,10 @@ func (s *bareServer) claimed(ctx context.Context, key, id string, r chargeReques
 	_, _ = rand.Read(token[:])
 	hash := sha256.Sum256(params)
 	v := map[string]any{
-		"account_id": s.owner.Account, "api_key_id": s.owner.KeyID, "key": key, "operation_id": "op_" + id, "charge_id": "ch_" + id,
-		"request_id": "req_" + id, "lease_token": hex.EncodeToString(token[:]), "request_hash": hash[:], "params": params,
+		"account": leanAccount, "account_id": s.owner.Account, "api_key_id": s.owner.KeyID,
+		"key": key, "operation_id": "op_" + id, "charge_id": "ch_" + id,
+		"request_id": "req_" + id, "lease_token": hex.EncodeToString(token[:]),
+		"request_hash": hash[:], "params": params,
 		"amount": r.Amount, "description": r.Description, "metadata": string(metadata),
 	}
 	var operation string
@@ -161,15 +182,20 @@ func (s *bareServer) claimed(ctx context.Context, key, id string, r chargeReques
 	return v, err
 }
 
-// call asks the provider.
-func (s *bareServer) call(ctx context.Context, id string, r chargeRequest) (p providerCharge, err error) {
-	form := url.Values{"amount": {strconv.FormatInt(r.Amount, 10)}, "currency": {r.Currency}, "source": {r.Source},
+// call calls the provider.
+func (s *bareServer) call(
+	ctx context.Context, id string, r chargeRequest,
+) (p providerCharge, err error) {
+	form := url.Values{"amount": {strconv.FormatInt(r.Amount, 10)}, "currency": {r.Currency},
+		"source":  {r.Source},
 		"capture": {"true"}, "description": {r.Description},
-		"metadata[paidonce_operation]": {"op_" + id}, "metadata[paidonce_installation]": {benchInstallation}}
+		"metadata[paidonce_operation]":    {"op_" + id},
+		"metadata[paidonce_installation]": {benchInstallation}}
 	for k, v := range r.Metadata {
 		form.Set("metadata["+k+"]", v)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.provider, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.provider,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return p, err
 	}
@@ -188,13 +214,17 @@ func (s *bareServer) call(ctx context.Context, id string, r chargeRequest) (p pr
 }
 
 // settled makes commit 2 and returns the answer.
-func (s *bareServer) settled(ctx context.Context, v map[string]any, p providerCharge, r chargeRequest) ([]byte, error) {
+func (s *bareServer) settled(
+	ctx context.Context, v map[string]any, p providerCharge, r chargeRequest,
+) ([]byte, error) {
 	created, _ := v["created"].(int64)
 	chargeID, _ := v["charge_id"].(string)
 	eventID := "evt_" + ulid.Make().String()
 	body, err := json.Marshal(charge{
-		ID: chargeID, Object: "charge", Amount: r.Amount, AmountCaptured: p.AmountCaptured, Captured: p.Captured, Created: created,
-		Currency: r.Currency, Description: &r.Description, Metadata: r.Metadata, Outcome: &p.Outcome, Paid: true,
+		ID: chargeID, Object: "charge", Amount: r.Amount, AmountCaptured: p.AmountCaptured,
+		Captured: p.Captured, Created: created,
+		Currency: r.Currency, Description: &r.Description, Metadata: r.Metadata,
+		Outcome: &p.Outcome, Paid: true,
 		Provider: providerRef{"stripe", p.ID}, Status: p.Status,
 	})
 	if err != nil {
@@ -208,8 +238,10 @@ func (s *bareServer) settled(ctx context.Context, v map[string]any, p providerCh
 	if err != nil {
 		return nil, err
 	}
-	v["headers"] = []byte(`{"Content-Type":"application/json","Location":"/v1/charges/` + chargeID + `"}`)
-	v["body"], v["payload"], v["outcome"], v["provider_id"], v["event_id"] = body, payload, string(outcome), p.ID, eventID
+	v["headers"] = []byte(`{"Content-Type":"application/json","Location":"/v1/charges/` + chargeID +
+		`"}`)
+	v["body"], v["payload"], v["outcome"], v["provider_id"], v["event_id"] = body, payload,
+		string(outcome), p.ID, eventID
 	var operation string
 	err = s.db.QueryRow(ctx, s.settle.sql, s.settle.args(v)...).Scan(&operation)
 	return body, err

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// charge is what B answers: the fields that the product's interface names, so that the rows have its size.
+// charge is what B answers: the fields that the product's interface names, so that the rows have
+// its size.
 type charge struct {
 	ID                        string            `json:"id"`
 	Object                    string            `json:"object"`
@@ -58,14 +59,17 @@ type event struct {
 }
 
 func newEvent(id string, created int64, body []byte) event {
-	return event{ID: id, Object: "event", APIVersion: "2023-10-16", Created: created, Data: eventData{body}, Type: "charge.succeeded"}
+	return event{
+		ID: id, Object: "event", APIVersion: "2023-10-16", Created: created, Data: eventData{body},
+		Type: "charge.succeeded",
+	}
 }
 
 type eventData struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// frozen is what is kept of the request to the provider.
+// frozen is the stored part of the request to the provider.
 type frozen struct {
 	IdempotencyKey string            `json:"idempotency_key"`
 	Tags           map[string]string `json:"tags"`
@@ -78,10 +82,12 @@ type frozen struct {
 	Metadata       map[string]string `json:"metadata"`
 }
 
-// What clients send, of a length that real ones have. The stored answer comes to about 900 bytes with it.
+// What clients send, of a length that real ones have. The stored answer comes to about 900 bytes
+// with it.
 const (
-	sampleDescription = "Order 10042-77 of 29 November, 3 items, standard delivery to the billing address, expected within 3 working days"
-	sampleMetadata    = `{"cart":"b5f0c0de-4c1d-4a3e-9f53-0d1c2b3a4f5e","order_url":"https://shop.example.com/orders/10042-77?from=checkout"}`
+	sampleDescription = "Order 10042-77 of 29 November, 3 items, standard delivery to the " +
+		"billing address, expected within 3 working days"
+	sampleMetadata = `{"cart":"b5f0c0de-4c1d-4a3e-9f53-0d1c2b3a4f5e","order_url":"https://shop.example.com/orders/10042-77?from=checkout"}`
 )
 
 // benchInstallation stands for an installation's tag.
@@ -89,11 +95,11 @@ const benchInstallation = "0123456789abcdef0123456789abcdef"
 
 const storedHeaders = `{"Content-Type":"application/json","Location":"/v1/charges/ch_01K00000000000000000000000"}`
 
-// owner is in whose name the rows are written.
+// owner owns the rows.
 type owner struct{ Account, KeyID string }
 
-// sampleRow is one charge's values with the lengths of real ones, for pgbench and for the rows that are there beforehand.
-// The ids are the caller's to add.
+// sampleRow has one charge's values, as long as real ones, for pgbench and for the rows that exist
+// beforehand. The caller adds the ids.
 func sampleRow(o owner) map[string]any {
 	id := strings.Repeat("0", 26)
 	var meta map[string]string
@@ -102,20 +108,29 @@ func sampleRow(o owner) map[string]any {
 	}
 	description := sampleDescription
 	params := mustJSON(frozen{
-		IdempotencyKey: "po_" + strings.Repeat("0", 40), Tags: map[string]string{"operation": "op_" + id, "installation": benchInstallation},
-		Amount: 4200, Currency: "usd", Source: "tok_visa", Capture: true, Description: description, Metadata: meta,
+		IdempotencyKey: "po_" + strings.Repeat("0", 40), Tags: map[string]string{
+			"operation": "op_" + id, "installation": benchInstallation,
+		},
+		Amount: 4200, Currency: "usd", Source: "tok_visa", Capture: true, Description: description,
+		Metadata: meta,
 	})
-	outcome := assessment{NetworkStatus: "approved_by_network", RiskLevel: "normal", SellerMessage: "Payment complete.", Type: "authorized"}
+	outcome := assessment{
+		NetworkStatus: "approved_by_network", RiskLevel: "normal",
+		SellerMessage: "Payment complete.", Type: "authorized",
+	}
 	body := mustJSON(charge{
-		ID: "ch_" + id, Object: "charge", Amount: 4200, AmountCaptured: 4200, Captured: true, Created: time.Now().Unix(),
+		ID: "ch_" + id, Object: "charge", Amount: 4200, AmountCaptured: 4200, Captured: true,
+		Created:  time.Now().Unix(),
 		Currency: "usd", Description: &description, Metadata: meta, Outcome: &outcome, Paid: true,
 		Provider: providerRef{"stripe", "ch_" + strings.Repeat("0", 24)}, Status: "succeeded",
 	})
 	payload := mustJSON(newEvent("evt_"+id, time.Now().Unix(), body))
 	hash := sha256.Sum256(params)
 	return map[string]any{
-		"account_id": o.Account, "api_key_id": o.KeyID, "request_hash": hash[:], "params": params, "amount": int64(4200),
-		"description": description, "metadata": sampleMetadata, "headers": []byte(storedHeaders), "body": body,
+		"account": leanAccount, "account_id": o.Account, "api_key_id": o.KeyID,
+		"request_hash": hash[:], "params": params, "amount": int64(4200),
+		"description": description, "metadata": sampleMetadata, "headers": []byte(storedHeaders),
+		"body":    body,
 		"outcome": string(mustJSON(outcome)), "payload": payload,
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// stopPatience is how long a process may take to end by itself.
-const stopPatience = 40 * time.Second
+// stopTimeout is how long a process may take to end by itself.
+const stopTimeout = 40 * time.Second
 
 // announce tells the parent where we listen.
 func announce(l net.Listener) { fmt.Println("listening", l.Addr()) }
@@ -25,8 +25,9 @@ func listenOn(ctx context.Context, address string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 }
 
-// untilOrphaned returns a channel that is closed when ctx ends or when standard input does: our parent holds its other end
-// and may have been killed in a way that it could not tell us. Started by hand, only ctx counts.
+// untilOrphaned returns a channel that is closed when ctx ends or when standard input does. Our
+// parent holds the other end, and may have been killed without a chance to tell us. If we were
+// started by hand, only ctx counts.
 func untilOrphaned(ctx context.Context) <-chan struct{} {
 	if os.Getenv(childMark) == "" {
 		return ctx.Done()
@@ -60,12 +61,14 @@ type child struct {
 	err   error // of Wait; read after ended
 }
 
-// startChild starts a program. Its standard output is ours to read, its errors go to the file log.
-func startChild(name string, env []string, log *os.File, program string, args ...string) (*child, error) {
+// startChild starts a program. We read its standard output; its errors go to the file log.
+func startChild(
+	name string, env []string, log *os.File, program string, args ...string,
+) (*child, error) {
 	cmd := exec.Command(program, args...) //nolint:gosec,noctx // our own programs; ended by stop, in order
 	cmd.Env = append(os.Environ(), append(env, childMark+"=1")...)
 	cmd.Stderr = log
-	// A group of its own: Ctrl-C reaches us only, and we end the children in order.
+	// It has its own process group: Ctrl-C reaches only us, and we end the children in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -80,7 +83,9 @@ func startChild(name string, env []string, log *os.File, program string, args ..
 		return nil, errors.Join(err, r.Close(), w.Close())
 	}
 	_ = w.Close()
-	c := &child{name: name, cmd: cmd, stdin: stdin, out: bufio.NewReader(r), ended: make(chan struct{})}
+	c := &child{
+		name: name, cmd: cmd, stdin: stdin, out: bufio.NewReader(r), ended: make(chan struct{}),
+	}
 	go func() {
 		c.err = cmd.Wait()
 		close(c.ended)
@@ -112,7 +117,7 @@ func (c *child) address() (string, error) {
 	return addr, nil
 }
 
-// drain lets the process write what nobody reads.
+// drain discards what the process writes, so that it can go on.
 func (c *child) drain() { go func() { _, _ = io.Copy(io.Discard, c.out) }() }
 
 // wait waits for the end of a process that ends by itself.
@@ -128,7 +133,7 @@ func (c *child) wait(ctx context.Context) error {
 	}
 }
 
-// stop asks the process to end and waits; nil is no process.
+// stop asks the process to end and waits for it. A nil child is no process.
 func (c *child) stop() {
 	if c == nil {
 		return
@@ -137,13 +142,13 @@ func (c *child) stop() {
 	_ = c.stdin.Close()
 	select {
 	case <-c.ended:
-	case <-time.After(stopPatience):
+	case <-time.After(stopTimeout):
 		_ = c.cmd.Process.Kill()
 		<-c.ended
 	}
 }
 
-// watcher asks our own children how they are.
+// watcher is the client for questions to our own children.
 var watcher = &http.Client{Timeout: 10 * time.Second}
 
 // ready waits until a GET of the URL is answered with 200.

@@ -12,17 +12,20 @@ import (
 	"time"
 )
 
-// conn is one client's connection. It writes requests by hand and reads answers with the standard library's parser: a whole
-// http.Client in front of it costs more CPU than some of what is measured, on cores that the servers need.
+// conn is one client's connection. It writes requests by hand and reads answers with the standard
+// library's parser: a whole http.Client in front of it costs more CPU than some of what is
+// measured, on cores that the servers need.
 type conn struct {
 	target string
 	apiKey string
 	c      net.Conn
 	r      *bufio.Reader
 	out    []byte
+	// Each charge has a reference of its own, or is an intent's that is confirmed at once.
+	references, intents bool
 }
 
-// answer is what a client looks at.
+// answer has what a client checks.
 type answer struct {
 	status     int
 	replayed   bool
@@ -37,7 +40,8 @@ func dial(ctx context.Context, target, apiKey string) (*conn, error) {
 	return &conn{target: target, apiKey: apiKey, c: c, r: bufio.NewReaderSize(c, 4096)}, nil
 }
 
-// post sends a charge and reads the answer. When an error is returned, the connection is of no more use.
+// post sends a charge, or an intent, and reads the answer. After an error, the connection cannot be
+// used any more.
 func (c *conn) post(key, description string, amount int64) (a answer, err error) {
 	c.out = c.request(c.out[:0], key, description, amount)
 	if err := c.c.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
@@ -52,7 +56,10 @@ func (c *conn) post(key, description string, amount int64) (a answer, err error)
 	}
 	_, err = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close()
-	a = answer{res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true", res.Header.Get("Retry-After")}
+	a = answer{
+		res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true",
+		res.Header.Get("Retry-After"),
+	}
 	return a, err
 }
 
@@ -60,10 +67,19 @@ func (c *conn) request(b []byte, key, description string, amount int64) []byte {
 	body := make([]byte, 0, 512)
 	body = append(body, `{"amount":`...)
 	body = strconv.AppendInt(body, amount, 10)
-	body = append(body, `,"currency":"usd","source":"tok_visa","description":"`...)
+	path, pays := "charges", `"source":"tok_visa"`
+	if c.intents {
+		path, pays = "payment_intents",
+			`"payment_method":"pm_card_visa","payment_method_types":["card"],"confirm":true`
+	}
+	body = append(body, `,"currency":"usd",`+pays+`,"description":"`...)
 	body = append(body, description...)
+	if c.references {
+		body = append(body, `","reference":"`...)
+		body = append(body, key...)
+	}
 	body = append(body, `","metadata":`+sampleMetadata+`}`...)
-	b = append(b, "POST /v1/charges HTTP/1.1\r\nHost: "...)
+	b = append(b, "POST /v1/"+path+" HTTP/1.1\r\nHost: "...)
 	b = append(b, c.target...)
 	b = append(b, "\r\nAuthorization: Bearer "...)
 	b = append(b, c.apiKey...)
@@ -77,7 +93,7 @@ func (c *conn) request(b []byte, key, description string, amount int64) []byte {
 
 func (c *conn) close() { _ = c.c.Close() }
 
-// sample is a finished request: when, counted from the driver's start, and how long it took.
+// sample is a finished request: when it ended, since the driver's start, and how long it took.
 type sample struct{ at, took time.Duration }
 
 // latencies are exact: of all requests that ended in the window, none thrown away, no histogram.

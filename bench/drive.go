@@ -5,21 +5,24 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 )
 
-// driver is a closed loop of clients: each has one connection and sends its next request when the last is answered.
+// driver is a closed loop of clients: each has one connection and sends its next request when the
+// last is answered.
 type driver struct {
-	target, apiKey, run string
-	mode                string
-	clients             int
-	warmup, measure     time.Duration
-	keys                int           // replay: how many
-	every, hold         time.Duration // storm: how often, and how long its charge takes
+	targets         []string
+	apiKey, run     string
+	mode            string
+	clients         int
+	warmup, measure time.Duration
+	keys            int           // replay: how many
+	every, hold     time.Duration // storm: how often, and how long its charge takes
 }
 
-// driven is what the driver prints at the end, as a line of JSON.
+// driven is what the driver prints at its end, as a line of JSON.
 type driven struct {
 	Requests int           `json:"requests"` // that ended in the window
 	Window   time.Duration `json:"window"`
@@ -48,37 +51,49 @@ type worker struct {
 func driveMain(ctx context.Context, args []string) error {
 	var d driver
 	fs := flag.NewFlagSet("bench drive", flag.ContinueOnError)
-	fs.StringVar(&d.target, "target", "127.0.0.1:8080", "host:port of the server")
+	target := fs.String("target", "127.0.0.1:8080", "host:port of the server, or of several, "+
+		"with commas: clients are dealt out among them")
 	fs.StringVar(&d.apiKey, "api-key", "sk_bench", "API key")
-	fs.StringVar(&d.run, "run", fmt.Sprint(time.Now().UnixNano()), "makes the idempotency keys unlike those of other runs")
-	fs.StringVar(&d.mode, "mode", "charge", "charge: a new key each time; replay: keys that are finished; storm: all clients on one key")
+	fs.StringVar(&d.run, "run", fmt.Sprint(time.Now().UnixNano()),
+		"makes the idempotency keys unlike those of other runs")
+	fs.StringVar(&d.mode, "mode", "charge", "charge: a new key each time; replay: keys that are "+
+		"finished; storm: all clients on one key; reference: as charge, each with a reference; "+
+		"intent: as charge, with payment intents that are confirmed at once")
 	fs.IntVar(&d.clients, "clients", 8, "clients")
 	fs.DurationVar(&d.warmup, "warmup", time.Second, "unmeasured time")
 	fs.DurationVar(&d.measure, "measure", 5*time.Second, "measured time")
 	fs.IntVar(&d.keys, "keys", 256, "replay: how many finished keys")
 	fs.DurationVar(&d.every, "every", 250*time.Millisecond, "storm: how often a client asks again")
-	fs.DurationVar(&d.hold, "hold", 5*time.Second, "storm: how long the provider takes for the one charge")
+	fs.DurationVar(&d.hold, "hold", 5*time.Second,
+		"storm: how long the provider takes for the one charge")
 	if err := parseFlags(fs, args); err != nil {
 		return err
 	}
-	loop, ok := map[string]func(*worker){"charge": (*worker).charge, "replay": (*worker).replay, "storm": (*worker).storm}[d.mode]
+	d.targets = strings.Split(*target, ",")
+	loop, ok := map[string]func(*worker){"charge": (*worker).charge, "replay": (*worker).replay,
+		"storm": (*worker).storm, "reference": (*worker).charge, "intent": (*worker).charge}[d.mode]
 	if !ok {
-		return usageError{fmt.Errorf("--mode: %q is none of charge, replay, storm", d.mode)}
+		return usageError{fmt.Errorf("--mode: %q is none of charge, replay, storm, reference, intent",
+			d.mode)}
 	}
 	return d.drive(ctx, loop)
 }
 
-// drive prints "measure" and "measured" at the borders of the window, for the parent to read its meters, then the result.
+// drive prints "measure" and "measured" at the borders of the window, for the parent to read its
+// meters, then the result.
 func (d *driver) drive(ctx context.Context, loop func(*worker)) error {
 	stop := make(chan struct{})
 	workers := make([]*worker, d.clients)
 	for i := range workers { // connected before the clock starts
-		c, err := dial(ctx, d.target, d.apiKey)
+		c, err := dial(ctx, d.targets[i%len(d.targets)], d.apiKey)
 		if err != nil {
 			return err
 		}
 		defer c.close()
-		workers[i] = &worker{d: d, n: i, stop: stop, conn: c, statuses: map[string]int{}, wrong: map[string]int{}}
+		c.references, c.intents = d.mode == "reference", d.mode == "intent"
+		workers[i] = &worker{
+			d: d, n: i, stop: stop, conn: c, statuses: map[string]int{}, wrong: map[string]int{},
+		}
 	}
 	if d.mode == "replay" {
 		if err := workers[0].finishKeys(); err != nil {
@@ -139,7 +154,8 @@ func (w *worker) stopped() bool {
 	}
 }
 
-// send posts once and keeps what is to be kept. A broken connection ends the client: nothing may break here.
+// send posts once and keeps what is to be kept. A broken connection ends the client: nothing may
+// break here.
 func (w *worker) send(key, description string, amount int64) (answer, bool) {
 	began := time.Now()
 	a, err := w.conn.post(key, description, amount)
@@ -156,7 +172,8 @@ func (w *worker) send(key, description string, amount int64) (answer, bool) {
 // charge makes new charges.
 func (w *worker) charge() {
 	for i := 0; !w.stopped(); i++ {
-		a, ok := w.send(fmt.Sprintf("%s-%05d-%08d", w.d.run, w.n, i), sampleDescription, int64(100+i%9000))
+		a, ok := w.send(fmt.Sprintf("%s-%05d-%08d", w.d.run, w.n, i), sampleDescription,
+			int64(100+i%9000))
 		if !ok {
 			return
 		}
@@ -168,7 +185,8 @@ func (w *worker) charge() {
 	}
 }
 
-// unexpected counts an answer that should not be, and pauses: a server that refuses at once must not be hammered.
+// unexpected counts an answer that should not be, and pauses: a server that refuses at once must
+// not be hammered.
 func (w *worker) unexpected(a answer) {
 	kind := fmt.Sprint(a.status)
 	if a.replayed {
@@ -209,8 +227,8 @@ func (w *worker) replay() {
 	}
 }
 
-// storm asks for one and the same key at fixed times, whatever was answered. The provider takes long for it, so at first the
-// answer is 409, later the stored one.
+// storm asks for one and the same key at fixed times, whatever was answered. The provider takes
+// long for it, so at first the answer is 409, later the stored one.
 func (w *worker) storm() {
 	next := w.start.Add(w.d.every * time.Duration(w.n) / time.Duration(w.d.clients))
 	for !w.stopped() {

@@ -14,13 +14,15 @@ import (
 	"time"
 )
 
-// runFloor measures pgbench. It runs for the warm-up, the window and a little more; its log of every transaction says
-// afterwards which ended in the window, and how long each took.
+// runFloor measures pgbench. It runs for the warm-up, the window and a little more; its log of
+// every transaction says afterwards which ended in the window, and how long each took.
 func (b *bench) runFloor(ctx context.Context, c cell, name string) (r result, err error) {
 	r.cell = c
 	prefix := b.file(name + "-pgbench")
-	seconds := int((b.cfg.Warmup + b.cfg.Measure + time.Second + time.Second/2) / time.Second) // whole ones, rounded up
-	bench, err := startChild("pgbench", nil, b.log, b.pgbench, b.floorArgs(c, name, prefix, seconds)...)
+	// whole ones, rounded up
+	seconds := int((b.cfg.Warmup + b.cfg.Measure + time.Second + time.Second/2) / time.Second)
+	bench, err := startChild("pgbench", nil, b.log, b.pgbench,
+		b.floorArgs(c, name, prefix, seconds)...)
 	if err != nil {
 		return r, err
 	}
@@ -54,7 +56,7 @@ func (b *bench) runFloor(ctx context.Context, c cell, name string) (r result, er
 	r.P50, r.P99, r.Max = ms(l.P50), ms(l.P99), ms(l.Max)
 	r.fill(from, to)
 	r.Charges = total
-	rows, err := b.count(ctx, name, &r)
+	rows, err := b.count(ctx, c, name, &r)
 	if err == nil && rows != total {
 		err = fmt.Errorf("pgbench tells of %d charges, %d are stored", total, rows)
 	}
@@ -62,8 +64,10 @@ func (b *bench) runFloor(ctx context.Context, c cell, name string) (r result, er
 }
 
 func (b *bench) floorArgs(c cell, name, prefix string, seconds int) []string {
-	args := []string{"--no-vacuum", "--protocol=prepared", "--file=" + b.file("charge.pgbench"), "--time=" + fmt.Sprint(seconds),
-		"--client=" + fmt.Sprint(c.Clients), "--jobs=" + fmt.Sprint(min(c.Clients, runtime.NumCPU())),
+	args := []string{"--no-vacuum", "--protocol=prepared",
+		"--file=" + b.file(c.System.shape().script()), "--time=" + fmt.Sprint(seconds),
+		"--client=" + fmt.Sprint(c.Clients),
+		"--jobs=" + fmt.Sprint(min(c.Clients, runtime.NumCPU())),
 		"--log", "--log-prefix=" + prefix, "--define=n=0"}
 	for k, v := range sampleRow(b.pg.owner) {
 		text := fmt.Sprint(v)
@@ -75,8 +79,8 @@ func (b *bench) floorArgs(c cell, name, prefix string, seconds int) []string {
 	return append(args, b.pg.server.URL(name))
 }
 
-// readPgbenchLog returns how many transactions there were, and each one's end (counted from began) and duration. A line is
-// client, number, duration in µs, script, seconds and µs of the end.
+// readPgbenchLog returns how many transactions there were, and each one's end (counted from began)
+// and duration. A line is client, number, duration in µs, script, seconds and µs of the end.
 func readPgbenchLog(prefix string, began time.Time) (total int64, samples []sample, err error) {
 	files, err := filepath.Glob(prefix + ".*")
 	if err != nil {
@@ -101,7 +105,8 @@ func readPgbenchLog(prefix string, began time.Time) (total int64, samples []samp
 				return 0, nil, fmt.Errorf("pgbench's log says %q: %w", lines.Text(), err)
 			}
 			total++
-			samples = append(samples, sample{time.Unix(sec, us*1000).Sub(began), time.Duration(took) * time.Microsecond})
+			samples = append(samples,
+				sample{time.Unix(sec, us*1000).Sub(began), time.Duration(took) * time.Microsecond})
 		}
 		err = errors.Join(lines.Err(), f.Close(), os.Remove(name))
 		if err != nil {

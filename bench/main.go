@@ -1,11 +1,16 @@
-// Command bench measures charges a second, in one run and on one PostgreSQL server, of three systems:
+// Command bench measures charges a second, in one run and on one PostgreSQL server, of these
+// systems:
 //
 //   - F, the floor: pgbench with the two statements of a charge and nothing else;
-//   - B, the bare server: echo, pgx, a provider call and the same two statements, one connection a commit;
+//   - B, the bare server: echo, pgx, a provider call and the same two statements, one connection
+//     a commit;
+//   - F0 and B0: the same two on a lean schema, with what a charge needs to be safe and nothing
+//     more;
 //   - P, the product: `paidonce serve`, built from this repository.
 //
-// Read run.go first: it is the plan of a run. docs/performance.md says what the figures mean. Nothing of the product is
-// imported but the package that starts PostgreSQL, so that B cannot become fast or slow with the product.
+// Read run.go first: it is the plan of a run. docs/performance.md says what the figures mean.
+// Nothing of the product is imported but the package that starts PostgreSQL, so that B cannot
+// become fast or slow with the product.
 package main
 
 import (
@@ -18,7 +23,8 @@ import (
 	"syscall"
 )
 
-const usage = `bench compares the product (P) with a bare server (B) and with PostgreSQL alone (F).
+const usage = `bench compares the product (P) with a bare server (B) and with PostgreSQL alone (F), and with both of
+them on a schema that holds nothing but what a charge needs to be safe (B0, F0).
 
 Usage:
   go run ./bench [flags]        a whole run: table on stdout, progress on stderr
@@ -30,11 +36,15 @@ Usage:
 Examples:
   go run ./bench                                  everything the first two goals need, about ten minutes
   go run ./bench --short                          a smoke run, about 20 s; its figures mean nothing
-  go run ./bench --systems F,B                    without the product
+  go run ./bench --systems F0,B0                  without the product
   go run ./bench --clients 32 --slow-clients ''   one cell of each system
   go run ./bench --replay --inflight 5000         and the replays, the retry storm, 5,000 charges in flight
   go run ./bench --clients '' --slow-clients '' --sweep 1000000   charges beside a sweep of a million keys
   go run ./bench --clients '' --slow-clients '' --backlog 20000   stuck operations and waiting events
+  go run ./bench --clients '' --slow-clients '' --servers 2       two servers on one database
+  go run ./bench --clients '' --slow-clients '' --references      charges without a reference, and with one each
+  go run ./bench --clients '' --slow-clients '' --intents         payment intents beside charges
+  go run ./bench --clients '' --slow-clients '' --before old      charges of an older paidonce, and of this one
   go run ./bench --json out.json                  all figures, of each round too
 
 Exit status: 0 also when goals are missed; 1 when something went wrong: a wrong status, a charge too many or too few.
@@ -63,8 +73,8 @@ func main() {
 // usageError is a mistake of whoever typed the command.
 type usageError struct{ error }
 
-// dispatch runs the named part; without a name, the whole benchmark. The parts are processes of their own, so that the CPU
-// time of each can be told apart.
+// dispatch runs the named part; without a name, the whole benchmark. The parts are processes of
+// their own, so that the CPU time of each can be told apart.
 func dispatch(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {

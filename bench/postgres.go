@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,9 +24,16 @@ import (
 	"paidonce/internal/devpg"
 )
 
-// templateDB is migrated, holds an account, its key and some settled charges, and is copied for each cell: all systems
-// begin each cell with the same rows, statistics and plans, whoever wrote more before.
+// templateDB is migrated, holds an account, its key and some settled charges, and is copied for
+// each cell: all systems begin each cell with the same rows, statistics and plans, whoever wrote
+// more before.
 const templateDB = "bench_template"
+
+// beforeDB is the same as the other binary has it; templateDB is then made of it.
+const beforeDB = "bench_before"
+
+// leanDB is the same for those that write into the lean schema.
+const leanDB = "bench_lean"
 
 // postgres is the private server of a run.
 type postgres struct {
@@ -38,7 +46,9 @@ type postgres struct {
 }
 
 func startPostgres(ctx context.Context, dir string, log io.Writer) (*postgres, error) {
-	server, err := devpg.Start(ctx, devpg.Options{Dir: dir, Fast: false, Log: slog.New(slog.NewTextHandler(log, nil))})
+	server, err := devpg.Start(ctx, devpg.Options{
+		Dir: dir, Fast: false, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +58,8 @@ func startPostgres(ctx context.Context, dir string, log io.Writer) (*postgres, e
 	}
 	var backend int
 	var fsync, syncCommit string
-	err = p.admin.QueryRow(ctx, `SELECT pg_backend_pid(), version(), current_setting('fsync'), current_setting('synchronous_commit')`).
+	err = p.admin.QueryRow(ctx,
+		`SELECT pg_backend_pid(), version(), current_setting('fsync'), current_setting('synchronous_commit')`).
 		Scan(&backend, &p.version, &fsync, &syncCommit)
 	if err != nil {
 		return p, err
@@ -60,6 +71,23 @@ func startPostgres(ctx context.Context, dir string, log io.Writer) (*postgres, e
 		p.pid = s.ppid
 	}
 	return p, nil
+}
+
+// delayCommits makes each commit wait before it is written to the disk, with those that come
+// meanwhile.
+func (p *postgres) delayCommits(ctx context.Context, by time.Duration) error {
+	if by == 0 {
+		return nil
+	}
+	for _, q := range []string{
+		fmt.Sprintf("ALTER SYSTEM SET commit_delay = %d", by.Microseconds()), "ALTER SYSTEM SET commit_siblings = 0",
+		"SELECT pg_reload_conf()",
+	} {
+		if _, err := p.admin.Exec(ctx, q); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *postgres) stop() {
@@ -85,48 +113,24 @@ func (p *postgres) settings(ctx context.Context) (string, error) {
 	return strings.Join(list, " "), err
 }
 
-// prepareTemplate makes the database that cells are copied from. binary is the product's, or empty when it is not measured.
-func (p *postgres) prepareTemplate(ctx context.Context, binary string, preload, walFiles int) error {
-	url, err := p.server.EnsureDatabase(ctx, templateDB)
-	if err != nil {
-		return err
-	}
-	if binary == "" {
-		err = migrateFiles(ctx, url)
-	} else {
-		_, err = runProduct(ctx, url, binary, "migrate")
-	}
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
+// openToFill connects for the rows that are there beforehand, which need not wait for the disk.
+func openToFill(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off" // of the rows that are there beforehand only
+	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	cfg.MaxConns = 8
-	db, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if err := p.makeOwner(ctx, db, url, binary); err != nil {
-		return err
-	}
-	if err := fill(ctx, db, p.owner, preload); err != nil {
-		return fmt.Errorf("fill the template: %w", err)
-	}
-	if _, err = db.Exec(ctx, "VACUUM ANALYZE"); err != nil {
-		return err
-	}
-	return p.growWAL(ctx, walFiles)
+	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// growWAL makes the server own some log files that it writes over and over, as one does that has run for a while. Making a
-// new one takes tens of ms, which would be the p99 of whoever is measured first.
+// growWAL makes the server own some log files that it writes over and over, as one does that has
+// run for a while. Making a new one takes tens of ms, which would be the p99 of whoever is measured
+// first.
 func (p *postgres) growWAL(ctx context.Context, files int) error {
 	for range files {
-		if _, err := p.admin.Exec(ctx, "SELECT pg_logical_emit_message(false, 'bench', repeat('x', 16000000))"); err != nil {
+		if _, err := p.admin.Exec(ctx,
+			"SELECT pg_logical_emit_message(false, 'bench', repeat('x', 16000000))"); err != nil {
 			return err
 		}
 	}
@@ -155,7 +159,8 @@ func runProduct(ctx context.Context, url, binary string, args ...string) ([]byte
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+url, "STRIPE_API_KEY=sk_test_x")
 	out, err := cmd.Output()
 	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
-		return out, fmt.Errorf("paidonce %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(e.Stderr)))
+		return out, fmt.Errorf("paidonce %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(string(e.Stderr)))
 	}
 	return out, err
 }
@@ -163,7 +168,8 @@ func runProduct(ctx context.Context, url, binary string, args ...string) ([]byte
 func (p *postgres) makeOwner(ctx context.Context, db *pgxpool.Pool, url, binary string) error {
 	if binary == "" {
 		p.owner = owner{"acct_bench", "key_bench"}
-		_, err := db.Exec(ctx, `WITH a AS (INSERT INTO accounts (id, name) VALUES ('acct_bench', 'bench'))
+		_, err := db.Exec(ctx,
+			`WITH a AS (INSERT INTO accounts (id, name) VALUES ('acct_bench', 'bench'))
 			INSERT INTO api_keys (id, account_id, key_hash, key_hint) VALUES ('key_bench', 'acct_bench', sha256('bench'), 'ench')`)
 		return err
 	}
@@ -183,12 +189,14 @@ func (p *postgres) makeOwner(ctx context.Context, db *pgxpool.Pool, url, binary 
 	return nil
 }
 
-// filledMark begins the ids of rows that are there beforehand; it sorts before the ids of all others.
+// filledMark begins the ids of rows that are there beforehand; it sorts before the ids of all
+// others.
 const filledMark = "000f"
 
-// fill writes settled charges, so that tables are no longer so small that plans for them are unlike those of real ones.
-func fill(ctx context.Context, db *pgxpool.Pool, o owner, n int) error {
-	claim, settle := numbered(claimText), numbered(settleText)
+// fill writes settled charges, so that tables are no longer so small that plans for them are unlike
+// those of real ones.
+func fill(ctx context.Context, db *pgxpool.Pool, s *shape, o owner, n int) error {
+	claim, settle := numbered(s.claim), numbered(s.settle)
 	var all sync.WaitGroup
 	const writers = 8
 	failed := make(chan error, writers)
@@ -197,7 +205,8 @@ func fill(ctx context.Context, db *pgxpool.Pool, o owner, n int) error {
 			for i := w; i < n; i += writers {
 				v := sampleRow(o)
 				id := fmt.Sprintf("%s%06d%s", filledMark, i, rand.Text()[:16])
-				for name, prefix := range map[string]string{"key": "filled-", "operation_id": "op_", "charge_id": "ch_", "lease_token": "",
+				for name, prefix := range map[string]string{"key": "filled-", "operation_id": "op_",
+					"charge_id": "ch_", "lease_token": "",
 					"request_id": "req_", "provider_id": "ch_3Nf", "event_id": "evt_"} {
 					v[name] = prefix + id
 				}
@@ -221,11 +230,13 @@ func fill(ctx context.Context, db *pgxpool.Pool, o owner, n int) error {
 	}
 }
 
-// fresh copies the template to a new database. The checkpoint comes first: pages that were copied after it need not be
-// written to the log as a whole when they are first changed, so a cell's log is that of its charges, not of its start.
-func (p *postgres) fresh(ctx context.Context, name string) (url string, err error) {
+// fresh copies the template to a new database. The checkpoint comes first: pages that were copied
+// after it need not be written to the log as a whole when they are first changed, so a cell's log
+// is that of its charges, not of its start.
+func (p *postgres) fresh(ctx context.Context, template, name string) (url string, err error) {
 	for _, q := range []string{
-		"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CHECKPOINT", "CREATE DATABASE " + name + " TEMPLATE " + templateDB,
+		"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CHECKPOINT",
+		"CREATE DATABASE " + name + " TEMPLATE " + template,
 	} {
 		if _, err := p.admin.Exec(ctx, q); err != nil {
 			return "", err
@@ -238,15 +249,19 @@ func (p *postgres) drop(name string) {
 	_, _ = p.admin.Exec(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 }
 
-// wal is how many bytes of log the server wrote so far.
-func (p *postgres) wal(ctx context.Context) (n int64, err error) {
-	err = p.admin.QueryRow(ctx, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint`).Scan(&n)
-	return n, err
+// written is how many bytes of log the server wrote so far, and how many transactions had
+// something to write: each waited for the disk when it was committed, alone or with others.
+func (p *postgres) written(ctx context.Context) (bytes, transactions int64, err error) {
+	err = p.admin.QueryRow(ctx, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint,
+		pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&bytes, &transactions)
+	return bytes, transactions, err
 }
 
-// connections is how many clients are connected to a database, and how many of them hold a transaction open idly.
+// connections is how many clients are connected to a database, and how many of them hold a
+// transaction open idly.
 func (p *postgres) connections(ctx context.Context, name string) (all, idleInTx int, err error) {
-	err = p.admin.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE state LIKE 'idle in transaction%')
+	err = p.admin.QueryRow(ctx,
+		`SELECT count(*), count(*) FILTER (WHERE state LIKE 'idle in transaction%')
 		FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'`, name).Scan(&all, &idleInTx)
 	return all, idleInTx, err
 }
@@ -258,27 +273,19 @@ type stored struct {
 }
 
 // stored counts, and checks that every charge is whole.
-func (p *postgres) stored(ctx context.Context, name string) (s stored, err error) {
+func (p *postgres) stored(ctx context.Context, c cell, name string) (s stored, err error) {
 	conn, err := pgx.Connect(ctx, p.server.URL(name))
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var unsettled, keys, events int64
-	err = conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE status <> 'succeeded') FROM charges WHERE id NOT LIKE $1`,
-		"ch_"+filledMark+"%").Scan(&s.charges, &unsettled)
-	if err != nil {
-		return s, err
-	}
-	err = conn.QueryRow(ctx, `SELECT count(*), coalesce(avg(octet_length(params)), 0)::float, coalesce(avg(octet_length(response_body)), 0)::float
-		FROM idempotency_keys WHERE status = 'completed' AND resource_id NOT LIKE $1`, "ch_"+filledMark+"%").Scan(&keys, &s.params, &s.answer)
-	if err != nil {
-		return s, err
-	}
-	err = conn.QueryRow(ctx, `SELECT count(*), coalesce(avg(octet_length(payload)), 0)::float FROM outbox WHERE object_id NOT LIKE $1`,
-		"ch_"+filledMark+"%").Scan(&events, &s.event)
-	if err == nil && (unsettled != 0 || keys != s.charges || events != s.charges) {
-		err = fmt.Errorf("%d charges, of these %d unsettled, %d finished keys, %d events", s.charges, unsettled, keys, events)
+	err = conn.QueryRow(ctx, c.System.shape().stored, "ch_"+filledMark+"%").Scan(&s.charges, &unsettled, &keys,
+		&s.params, &s.answer, &events, &s.event)
+	if err == nil && (unsettled != 0 || keys != s.charges ||
+		events != s.charges*c.events()) {
+		err = fmt.Errorf("%d charges, of these %d unsettled, %d finished keys, %d events",
+			s.charges, unsettled, keys, events)
 	}
 	return s, err
 }
@@ -292,7 +299,8 @@ func findPgbench(ctx context.Context) (string, error) {
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
 		dirs = append(dirs, strings.TrimSpace(string(out)))
 	}
-	for _, glob := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {
+	for _, glob := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin",
+		"/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {
 		found, _ := filepath.Glob(glob)
 		dirs = append(dirs, found...)
 	}
@@ -301,5 +309,6 @@ func findPgbench(ctx context.Context) (string, error) {
 			return p, nil
 		}
 	}
-	return "", errors.New("no pgbench on this machine: install PostgreSQL's client programs, or leave F out with --systems B,P")
+	return "", errors.New("no pgbench on this machine: install PostgreSQL's client programs, or " +
+		"leave F out with --systems B,P")
 }

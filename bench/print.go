@@ -9,26 +9,31 @@ import (
 	"time"
 )
 
-// put writes; a terminal that is gone is nobody's fault.
+// put writes, and ignores errors: a closed terminal is no fault of the run.
 func put(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
-// print writes the report for people.
+// print writes the report as text.
 func (r *report) print(w io.Writer) {
 	put(w, "%s; %s\n", r.Machine, strings.SplitN(r.Postgres, ",", 2)[0])
 	put(w, "fsync on; beside PostgreSQL's defaults: %s\n", r.Settings)
-	put(w, "%d rounds, %.3g s each cell, medians; pool of B and P: %d connections\n", r.Rounds, r.Seconds, r.Pool)
-	put(w, "F: the two statements alone (pgbench)   B: bare echo + pgx server   P: paidonce serve\n")
+	put(w, "%d rounds, %.3g s each cell, medians; pool of B0, B and P: %d connections\n", r.Rounds,
+		r.Seconds, r.Pool)
+	put(w, "F: the two statements alone (pgbench)   B: bare echo + pgx server   P: paidonce "+
+		"serve   F0, B0: on a lean schema\n")
 	r.printSizes(w)
 	for _, d := range r.delays() {
 		put(w, "\nCharges, provider answers %s\n", after(d))
 		r.printCells(w, func(x result) bool { return x.Kind == "charges" && x.Delay == d })
 		r.printRatios(w, d)
 	}
-	other := func(x result) bool { return x.Kind != "charges" && !x.sweeps() && !x.backlogs() }
+	other := func(x result) bool { return x.Kind != "charges" && !x.sweeps() && !x.backlogs() && !x.ofIntents() }
 	if slices.ContainsFunc(r.Medians, other) {
-		put(w, "\nReplays; charges with and without a retry storm; charges in flight (a request is a replay or a charge)\n")
+		put(w, "\nReplays; charges with and without a retry storm; of one server and of several; "+
+			"with a reference and with none; of an older program (before) and of this one (after); "+
+			"in flight (a request is a replay or a charge)\n")
 		r.printCells(w, other)
 	}
+	r.printIntents(w)
 	r.printSweep(w)
 	r.printBacklog(w)
 	r.printGoals(w)
@@ -37,7 +42,8 @@ func (r *report) print(w io.Writer) {
 	}
 }
 
-// printSizes shows that the systems store alike: a system with smaller rows would win for no merit.
+// printSizes shows that the systems store rows of the same size: smaller ones would be an unfair
+// advantage.
 func (r *report) printSizes(w io.Writer) {
 	var told []System
 	text := "bytes stored of a charge (frozen parameters, answer, event):"
@@ -71,7 +77,8 @@ func after(d time.Duration) string {
 
 func (r *report) printCells(w io.Writer, want func(result) bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	put(t, "clients\tsystem\tper second\tp50 ms\tp99 ms\tCPU µs each\tserver\tPostgreSQL\tstub\tdriver\tWAL B each\tconnections\t\n")
+	put(t, "clients\tsystem\tper second\tp50 ms\tp99 ms\tCPU µs "+
+		"each\tserver\tPostgreSQL\tstub\tdriver\tWAL B each\tconnections\t\n")
 	for _, x := range r.Medians {
 		if !want(x) {
 			continue
@@ -80,8 +87,10 @@ func (r *report) printCells(w io.Writer, want func(result) bool) {
 		if x.Kind != "charges" {
 			name += " " + x.Kind
 		}
-		put(t, "%d\t%s\t%.0f\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\t\n", x.Clients, name, x.PerSecond, x.P50, x.P99,
-			micros(x.cpu()), micros(x.CPUServer), micros(x.CPUPostgres), micros(x.CPUStub), micros(x.CPUDriver), x.WAL, x.Connections)
+		put(t, "%d\t%s\t%.0f\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%d\t\n", x.Clients, name,
+			x.PerSecond, x.P50, x.P99,
+			micros(x.cpu()), micros(x.CPUServer), micros(x.CPUPostgres), micros(x.CPUStub),
+			micros(x.CPUDriver), x.WAL, x.Connections)
 	}
 	_ = t.Flush()
 }
@@ -94,15 +103,16 @@ func micros(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
+// printRatios prints a line for each system and measure, with a column for each number of clients.
 func (r *report) printRatios(w io.Writer, d time.Duration) {
-	var names []string // columns
-	var clients []int  // rows
+	var names []string // lines
+	var clients []int  // columns
 	cells := map[string]string{}
 	for _, x := range r.Ratios {
 		if x.Delay != d {
 			continue
 		}
-		name := x.Name + " " + x.Of
+		name := x.Name + "\t" + x.Of
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -118,23 +128,20 @@ func (r *report) printRatios(w io.Writer, d time.Duration) {
 	if len(names) == 0 {
 		return
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	put(t, "clients\t%s\t\n", strings.Join(names, "\t"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	put(t, "\nratio\tof\t")
 	for _, n := range clients {
-		put(t, "%d\t", n)
-		for _, name := range names {
+		put(t, "%d clients\t", n)
+	}
+	put(t, "\n")
+	for _, name := range names {
+		put(t, "%s\t", name)
+		for _, n := range clients {
 			put(t, "%s\t", cells[fmt.Sprint(name, n)])
 		}
 		put(t, "\n")
 	}
 	_ = t.Flush()
-}
-
-// order puts charges/s before p99 and the product first.
-func order(name string) int {
-	all := []string{"P/B charges/s", "P/F charges/s", "B/F charges/s", "P/B p99", "P/F p99", "B/F p99"}
-	return slices.Index(all, name)
 }
 
 func (r *report) printGoals(w io.Writer) {

@@ -25,7 +25,8 @@ func readStat(pid int) (s stat, ok bool) {
 	if err != nil {
 		return s, false
 	}
-	// The name in brackets may hold blanks; the fields after it are counted from the state, which is the third.
+	// The name in brackets may hold blanks; the fields after it are counted from the state, which
+	// is the third.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 15 {
 		return s, false
@@ -39,7 +40,7 @@ func readStat(pid int) (s stat, ok bool) {
 	return s, true
 }
 
-// cpuOf is the CPU time of a process so far.
+// cpuOf returns the CPU time of a process so far.
 func cpuOf(pid int) time.Duration {
 	if pid == 0 {
 		return 0
@@ -48,8 +49,8 @@ func cpuOf(pid int) time.Duration {
 	return s.own
 }
 
-// cpuOfFamily is the CPU time of a process and its children, those that ended included: PostgreSQL's server process and
-// all its workers and backends.
+// cpuOfFamily returns the CPU time of a process and its children, including those that have ended:
+// for PostgreSQL, of the server process and all its workers and backends.
 func cpuOfFamily(pid int) time.Duration {
 	s, ok := readStat(pid)
 	if !ok {
@@ -69,7 +70,8 @@ func cpuOfFamily(pid int) time.Duration {
 	return sum
 }
 
-// memory returns a figure of /proc/PID/status in bytes: VmHWM, the most that was resident, or VmRSS.
+// memory returns a figure of /proc/PID/status in bytes: VmHWM, the most that was resident, or
+// VmRSS.
 func memory(pid int, name string) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -27,11 +27,12 @@ type report struct {
 	sweep    int       // how many expired keys were to be swept
 }
 
-// ratio compares two systems: the median of what each round gave, and the least and most of them. Within a round the two
-// were measured one after the other, so a round's ratio is worth more than a ratio of medians.
+// ratio compares two systems. It has the median of the rounds, the least and the largest. Within a
+// round the two were measured one after the other, so a round's ratio is worth more than a ratio of
+// medians.
 type ratio struct {
-	Name    string        `json:"name"` // such as P/B
-	Of      string        `json:"of"`   // charges/s or p99
+	Name    string        `json:"name"` // such as P/B0
+	Of      string        `json:"of"`   // one of measures
 	Clients int           `json:"clients"`
 	Delay   time.Duration `json:"delay_ns"`
 	Median  float64       `json:"median"`
@@ -42,12 +43,15 @@ type ratio struct {
 func (r *report) begin(c config, version, settings string) {
 	r.Began, r.Postgres, r.Settings = time.Now(), version, settings
 	r.Machine = fmt.Sprintf("%d CPUs, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
-	r.Pool, r.Rounds, r.Seconds, r.inFlight, r.sweep = c.Pool, c.Rounds, c.Measure.Seconds(), c.InFlight, c.Sweep
+	r.Pool, r.Rounds, r.Seconds, r.inFlight, r.sweep = c.Pool, c.Rounds, c.Measure.Seconds(),
+		c.InFlight, c.Sweep
 }
 
-func (r *report) fault(c cell, err error) { r.Faults = append(r.Faults, fmt.Sprintf("%s: %v", c, err)) }
+func (r *report) fault(c cell, err error) {
+	r.Faults = append(r.Faults, fmt.Sprintf("%s: %v", c, err))
+}
 
-// failure is what makes the run exit with 1. Goals are no part of it.
+// failure is an error that makes the run exit with 1. A missed goal is none.
 func (r *report) failure() error {
 	if len(r.Faults) > 0 {
 		return fmt.Errorf("%d cells went wrong; the first: %s", len(r.Faults), r.Faults[0])
@@ -72,10 +76,12 @@ func (r *report) finish() {
 		if c.Kind != "charges" {
 			continue
 		}
-		for _, pair := range [][2]System{{Product, Bare}, {Product, Floor}, {Bare, Floor}} {
-			if c.System == pair[0] {
-				r.addRatio(c, pair[1], "charges/s", perSecond)
-				r.addRatio(c, pair[1], "p99", func(x result) float64 { return x.P99 })
+		if c.System != Product {
+			continue
+		}
+		for _, m := range measures {
+			for _, other := range []System{LeanBare, LeanFloor, Bare, Floor} {
+				r.addRatio(c, other, m.name, m.of)
 			}
 		}
 	}
@@ -84,7 +90,20 @@ func (r *report) finish() {
 
 func perSecond(x result) float64 { return x.PerSecond }
 
-// kinds are the different cells, rounds apart, in the order in which the first round met them, clients before systems.
+// measures are the figures by which P is compared, in the order of the columns.
+var measures = []struct {
+	name string
+	of   func(result) float64
+}{
+	{"charges/s", perSecond},
+	{"p99", func(x result) float64 { return x.P99 }},
+	{"PostgreSQL's CPU", func(x result) float64 { return x.CPUPostgres }},
+	{"server's CPU", func(x result) float64 { return x.CPUServer }},
+	{"WAL", func(x result) float64 { return x.WAL }},
+}
+
+// kinds are the different cells, rounds apart, in the order in which the first round met them,
+// clients before systems.
 func (r *report) kinds() []cell {
 	var out []cell
 	for _, x := range r.Cells {
@@ -97,12 +116,13 @@ func (r *report) kinds() []cell {
 	return out
 }
 
-// rounds are a cell's results by round.
+// rounds returns a cell's results by round.
 func (r *report) rounds(c cell) map[int]result {
 	out := map[int]result{}
 	for _, x := range r.Cells {
 		round := x.Round
-		if y := x.cell; y.System == c.System && y.Kind == c.Kind && y.Clients == c.Clients && y.Delay == c.Delay {
+		if y := x.cell; y.System == c.System && y.Kind == c.Kind && y.Clients == c.Clients &&
+			y.Delay == c.Delay {
 			out[round] = x
 		}
 	}
@@ -128,6 +148,8 @@ func (r *report) median(c cell) result {
 	set(&m.CPUStub, func(x result) float64 { return x.CPUStub })
 	set(&m.CPUDriver, func(x result) float64 { return x.CPUDriver })
 	set(&m.WAL, func(x result) float64 { return x.WAL })
+	set(&m.Commits, func(x result) float64 { return x.Commits })
+	set(&m.Calls, func(x result) float64 { return x.Calls })
 	set(&m.Params, func(x result) float64 { return x.Params })
 	set(&m.Answer, func(x result) float64 { return x.Answer })
 	set(&m.Event, func(x result) float64 { return x.Event })
@@ -162,7 +184,7 @@ func (r *report) addRatio(c cell, to System, of string, get func(result) float64
 	}
 }
 
-// paired is the ratio of two cells by rounds that have both.
+// paired returns the ratios of two cells for the rounds that have both.
 func (r *report) paired(a, b cell, get func(result) float64) (out ratio, ok bool) {
 	as, bs := r.rounds(a), r.rounds(b)
 	var all []float64

@@ -8,14 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// bench is a run.
+// bench is one run.
 type bench struct {
 	cfg     config
 	self    string // this program, to start its parts
 	binary  string // the product
+	before  string // an older one
 	pgbench string
 	dir     string
 	log     *os.File // what parts say on standard error
@@ -24,9 +26,10 @@ type bench struct {
 	report  report
 }
 
-// run is the plan: one private PostgreSQL, then rounds. A round measures every cell once, and the systems of one cell
-// straight after each other, so that what drifts (other work on the machine, a disk that gets slower) meets all of them;
-// who goes first changes from round to round.
+// run starts one private PostgreSQL and measures in rounds. A round measures every cell once, and
+// the systems of one cell one after the other, so that whatever drifts (other work on the machine,
+// a disk that gets slower) affects all of them. The order of the systems changes from round to
+// round.
 func run(ctx context.Context, cfg config) (err error) {
 	b := &bench{cfg: cfg}
 	defer func() { err = errors.Join(err, b.tearDown()) }() //nolint:contextcheck // also when ctx has ended
@@ -36,17 +39,19 @@ func run(ctx context.Context, cfg config) (err error) {
 	for round := range cfg.Rounds {
 		for _, n := range cfg.Clients {
 			for _, s := range rotated(cfg.Systems, round) {
-				if err := b.measure(ctx, cell{System: s, Kind: "charges", Clients: n, Round: round}); err != nil {
+				if err := b.measure(ctx,
+					cell{System: s, Kind: "charges", Clients: n, Round: round}); err != nil {
 					return err
 				}
 			}
 		}
 		for _, n := range cfg.SlowClients {
 			for _, s := range rotated(cfg.Systems, round) {
-				if s == Floor {
+				if s.floor() {
 					continue // it has no provider to wait for
 				}
-				if err := b.measure(ctx, cell{System: s, Kind: "charges", Clients: n, Delay: cfg.SlowDelay, Round: round}); err != nil {
+				if err := b.measure(ctx, cell{System: s, Kind: "charges", Clients: n,
+					Delay: cfg.SlowDelay, Round: round}); err != nil {
 					return err
 				}
 			}
@@ -70,7 +75,7 @@ func rotated[T any](list []T, by int) []T {
 	return append(append([]T{}, list[by:]...), list[:by]...)
 }
 
-// progress is for whoever watches.
+// progress reports what the run is doing, for whoever watches.
 func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05  ")+format+"\n", args...)
 }
@@ -82,12 +87,14 @@ func (b *bench) setUp(ctx context.Context) (err error) {
 	if err := b.makeDir(); err != nil {
 		return err
 	}
-	if b.cfg.has(Floor) {
+	if slices.ContainsFunc(b.cfg.Systems, System.floor) {
 		if b.pgbench, err = findPgbench(ctx); err != nil {
 			return err
 		}
-		if err := os.WriteFile(b.file("charge.pgbench"), []byte(pgbenchScript()), 0o600); err != nil {
-			return err
+		for _, s := range []*shape{&ours, &lean} {
+			if err := os.WriteFile(b.file(s.script()), []byte(pgbenchScript(s)), 0o600); err != nil {
+				return err
+			}
 		}
 	}
 	if b.cfg.has(Product) {
@@ -103,9 +110,18 @@ func (b *bench) setUp(ctx context.Context) (err error) {
 	if b.pg, err = startPostgres(ctx, b.file("postgres"), said); err != nil {
 		return err
 	}
-	walFiles := 3 + int(1.5*(b.cfg.Warmup+b.cfg.Measure).Seconds()) // of 16 MiB: what a cell of a fast machine writes
-	if err := b.pg.prepareTemplate(ctx, b.binary, b.cfg.Preload, walFiles); err != nil {
+	// of 16 MiB: what a cell of a fast machine writes
+	if err := b.pg.delayCommits(ctx, b.cfg.CommitDelay); err != nil {
 		return err
+	}
+	walFiles := 3 + int(1.5*(b.cfg.Warmup+b.cfg.Measure).Seconds())
+	if err := b.pg.prepareTemplate(ctx, b.binary, b.before, b.cfg.Preload, walFiles); err != nil {
+		return err
+	}
+	if b.cfg.has(LeanFloor) || b.cfg.has(LeanBare) {
+		if err := b.pg.prepareLean(ctx, b.cfg.Preload); err != nil {
+			return err
+		}
 	}
 	if b.cfg.Sweep > 0 {
 		b.progress("filling another with %d expired keys", b.cfg.Sweep)
@@ -118,8 +134,8 @@ func (b *bench) setUp(ctx context.Context) (err error) {
 	return err
 }
 
-// makeDir makes the folder of the run. Not in the system's folder for temporary files: that is often memory, where fsync
-// costs nothing.
+// makeDir creates the folder of the run. It is not in the system's folder for temporary files,
+// which is often memory, where fsync costs nothing.
 func (b *bench) makeDir() (err error) {
 	if b.dir = b.cfg.Dir; b.dir != "" {
 		err = os.MkdirAll(b.dir, 0o755) //nolint:gosec // PostgreSQL's user has to get in
@@ -146,6 +162,11 @@ func (b *bench) makeDir() (err error) {
 func (b *bench) file(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) buildProduct(ctx context.Context) (err error) {
+	if b.cfg.Before != "" {
+		if b.before, err = filepath.Abs(b.cfg.Before); err != nil {
+			return err
+		}
+	}
 	if b.cfg.Binary != "" {
 		b.binary, err = filepath.Abs(b.cfg.Binary)
 		return err
@@ -155,12 +176,14 @@ func (b *bench) buildProduct(ctx context.Context) (err error) {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.binary, "./cmd/paidonce") //nolint:gosec // fixed arguments
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go build ./cmd/paidonce: %w (run it in the repository's root, or use --systems F,B)", err)
+		return fmt.Errorf("go build ./cmd/paidonce: %w (run it in the repository's root, or use "+
+			"--systems F,B)", err)
 	}
 	return nil
 }
 
-// tearDown stops PostgreSQL and removes the folder, unless it was asked for or something went wrong in it.
+// tearDown stops PostgreSQL and removes the folder, unless it is to be kept or something failed in
+// it.
 func (b *bench) tearDown() error {
 	b.pg.stop()
 	if b.log != nil {
@@ -176,8 +199,8 @@ func (b *bench) tearDown() error {
 	return os.RemoveAll(b.dir)
 }
 
-// measure runs one cell and keeps its result. A cell that went wrong is a fault of the run, told at the end; only what
-// makes going on senseless is an error.
+// measure runs one cell and keeps its result. A cell that fails is a fault of the run, reported at
+// the end. An error is returned only if going on makes no sense.
 func (b *bench) measure(ctx context.Context, c cell) error {
 	r, err := b.runCell(ctx, c)
 	if ctx.Err() != nil {
@@ -194,7 +217,7 @@ func (b *bench) measure(ctx context.Context, c cell) error {
 }
 
 func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
-	// Nothing below takes long: whatever hangs is a fault.
+	// Nothing below takes long: if something hangs, it is a fault.
 	limit := b.cfg.Warmup + b.cfg.Measure + 3*time.Minute
 	if c.sweeps() {
 		limit += time.Duration(b.cfg.Sweep) * time.Millisecond
@@ -206,11 +229,11 @@ func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
 	defer cancel()
 	b.cells++
 	name := fmt.Sprintf("bench_%d", b.cells)
-	fresh := b.pg.fresh
+	fresh := func() (string, error) { return b.pg.fresh(ctx, c.template(), name) }
 	if c.sweeps() {
-		fresh = func(ctx context.Context, name string) (string, error) { return b.pg.freshFiles(ctx, c, name) }
+		fresh = func() (string, error) { return b.pg.freshFiles(ctx, c, name) }
 	}
-	url, err := fresh(ctx, name)
+	url, err := fresh()
 	if err != nil {
 		return result{}, err
 	}
@@ -218,7 +241,7 @@ func (b *bench) runCell(ctx context.Context, c cell) (result, error) {
 	if c.backlogs() {
 		return b.runBacklog(ctx, c, name, url)
 	}
-	if c.System == Floor {
+	if c.System.floor() {
 		return b.runFloor(ctx, c, name)
 	}
 	return b.runServer(ctx, c, name, url)

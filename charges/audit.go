@@ -9,7 +9,7 @@ import (
 	"paidonce/provider"
 )
 
-// Difference is one thing in which the provider's books and ours do not agree.
+// Difference is one difference between the provider's records and ours.
 type Difference struct {
 	Kind       string `json:"kind"` // one of the constants below
 	Charge     string `json:"charge,omitempty"`
@@ -21,34 +21,46 @@ type Difference struct {
 
 // Kinds of difference.
 const (
-	UnknownHere   = "unknown_here"   // the provider has a charge of this installation that we do not know
-	UnsettledHere = "unsettled_here" // the provider has the charge; our operation has no outcome yet
-	MissingThere  = "missing_there"  // we say that it was made; the provider has no such charge
-	MadeTwice     = "made_twice"     // the provider has another charge of the same operation
+	// the provider has a charge of this installation that we do not know
+	UnknownHere = "unknown_here"
+	// the provider has the charge; our operation has no outcome yet
+	UnsettledHere = "unsettled_here"
+	MissingThere  = "missing_there" // we have it as made; the provider has no such charge
+	MadeTwice     = "made_twice"    // the provider has another charge of the same operation
 	OtherStatus   = "other_status"
 	OtherAmount   = "other_amount" // amount, captured or refunded amount, or currency
+	// the refunds that are here do not add up to what the provider has refunded
+	OtherRefunds = "other_refunds"
 )
 
 // AuditCounts is how far an audit has come.
 type AuditCounts struct {
-	There       int `json:"provider_charges"`          // charges of this installation at the provider
-	Here        int `json:"charges"`                   // ours that a provider has
-	Elsewhere   int `json:"charges_of_other_accounts"` // ours, and of another account of the provider: left out
+	// charges of this installation at the provider
+	There int `json:"provider_charges"`
+	Here  int `json:"charges"` // ours that a provider has
+	// ours, and of another account of the provider: left out
+	Elsewhere   int `json:"charges_of_other_accounts"`
 	Differences int `json:"differences"`
 }
 
 const (
-	// The audit goes through time in steps, and remembers what it saw of two of them: memory is bounded by what an hour brings.
+	// The audit goes through time in steps, and remembers what it saw of two of them: memory is
+	// bounded by what an hour brings.
 	auditStep = time.Hour
 	// Rows and ids are compared by the page.
 	auditPage = 500
 )
 
-// AuditConfig is what an audit needs to know.
+// AuditConfig is what an audit compares, and where it reports differences.
 type AuditConfig struct {
 	Installation string        // only charges that carry its tag are ours
 	StaleAfter   time.Duration // when an operation's owner is presumed gone
 	Skew         time.Duration // how far the provider's clock is ahead of the database's
+	Since, Until time.Time     // the charges made from then to then, by the database's clock
+
+	// is given each difference; its error ends the audit
+	Report   func(Difference) error
+	Progress func(upTo time.Time, c AuditCounts) // is called now and then
 }
 
 // auditor walks the provider's list and ours side by side.
@@ -56,35 +68,36 @@ type auditor struct {
 	AuditConfig
 	store        *Store
 	provider     provider.Provider
-	tell         func(Difference) error
-	progress     func(at time.Time, c AuditCounts)
 	counts       AuditCounts
 	seen, before map[string]struct{} // provider ids of this step and of the one before
 	cursorAt     time.Time
 	cursorID     string
 }
 
-// Audit compares all charges from since to until, by the database's clock, with the provider's, and hands each difference to tell. It reads only. Operations that somebody
-// works on at this moment are left out. Errors: the provider's, the database's, or tell's.
-func Audit(ctx context.Context, s *Store, p provider.Provider, cfg AuditConfig, since, until time.Time,
-	tell func(Difference) error, progress func(at time.Time, c AuditCounts),
+// Audit compares charges with the provider's. It reads only. Operations that somebody works on at
+// this moment are left out. Errors: the provider's, the database's, or Report's.
+func Audit(
+	ctx context.Context, s *Store, p provider.Provider, cfg AuditConfig,
 ) (AuditCounts, error) {
-	a := auditor{AuditConfig: cfg, store: s, provider: p, tell: tell, progress: progress, cursorAt: since, before: map[string]struct{}{}}
-	for from := since; from.Before(until); from = from.Add(auditStep) {
+	a := auditor{
+		AuditConfig: cfg, store: s, provider: p, cursorAt: cfg.Since, before: map[string]struct{}{},
+	}
+	for from := cfg.Since; from.Before(cfg.Until); from = from.Add(auditStep) {
 		to := from.Add(auditStep)
-		if to.After(until) {
-			to = until
+		if to.After(cfg.Until) {
+			to = cfg.Until
 		}
 		if err := a.step(ctx, from, to); err != nil {
 			return a.counts, err
 		}
 	}
-	err := a.ours(ctx, until)
+	err := a.ours(ctx, cfg.Until)
 	return a.counts, err
 }
 
-// step compares what the provider made between from and to, which is our time, then ours of the step before: a charge is made at the provider in the
-// step in which we claimed it, or in the next; one that came later still is asked for by itself.
+// step compares what the provider made between from and to, in our time, then our charges of the
+// step before. The provider makes a charge in the step of its claim or in the next one; a later one
+// is read by its id.
 func (a *auditor) step(ctx context.Context, from, to time.Time) error {
 	a.seen = map[string]struct{}{}
 	page := make([]provider.Charge, 0, auditPage)
@@ -109,13 +122,13 @@ func (a *auditor) step(ctx context.Context, from, to time.Time) error {
 		return err
 	}
 	a.before = a.seen
-	a.progress(to, a.counts)
+	a.Progress(to, a.counts)
 	return nil
 }
 
 func (a *auditor) differ(d Difference) error {
 	a.counts.Differences++
-	return a.tell(d)
+	return a.Report(d)
 }
 
 // theirs compares charges of the provider with ours.
@@ -127,11 +140,10 @@ func (a *auditor) theirs(ctx context.Context, page []provider.Charge) error {
 	for i, c := range page {
 		ids[i] = c.Tags.Operation
 	}
-	var rows []db.ChargesOfOperationsRow
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		rows, err = a.store.queries.ChargesOfOperations(ctx, a.store.pool, db.ChargesOfOperationsParams{StaleAfter: a.StaleAfter, OperationIds: ids})
-		return err
-	})
+	rows, err := db.Read(
+		ctx, a.store.pool, a.store.queries.ChargesOfOperations,
+		db.ChargesOfOperationsParams{StaleAfter: a.StaleAfter, OperationIds: ids},
+	)
 	if err != nil {
 		return err
 	}
@@ -151,7 +163,10 @@ func (a *auditor) theirs(ctx context.Context, page []provider.Charge) error {
 }
 
 func compare(c provider.Charge, ours map[string]db.ChargesOfOperationsRow) Difference {
-	d := Difference{Operation: c.Tags.Operation, ProviderID: c.ID, There: fmt.Sprintf("%s %d %s", c.Status, c.Amount, c.Currency)}
+	d := Difference{
+		Operation: c.Tags.Operation, ProviderID: c.ID,
+		There: fmt.Sprintf("%s %d %s", c.Status, c.Amount, c.Currency),
+	}
 	known, ok := ours[c.Tags.Operation]
 	if !ok {
 		d.Kind = UnknownHere
@@ -160,12 +175,20 @@ func compare(c provider.Charge, ours map[string]db.ChargesOfOperationsRow) Diffe
 	row := known.Charge
 	d.Charge, d.Here = row.ID, fmt.Sprintf("%s %d %s", row.Status, row.Amount, row.Currency)
 	switch {
+	case row.OfIntent && c.Status == provider.Failed:
+		return Difference{} // a declined attempt, which is a charge of its own or not learnt yet
 	case row.ProviderID == nil && row.Status == string(provider.Pending) && known.Running:
 		return Difference{}
+	case row.ProviderID == nil && row.Status == string(provider.Pending) && row.SettledAt != nil:
+		if c.Status != provider.Succeeded { // it waits for its payer, or its money is under way
+			return Difference{}
+		}
+		d.Kind = OtherStatus
 	case row.ProviderID == nil && row.Status == string(provider.Pending):
 		d.Kind = UnsettledHere
 	case row.ProviderID == nil && c.Status == provider.Failed:
-		// A decline that the provider recorded without naming it in its answer: no money on either side.
+		// The provider recorded a decline without naming the charge in its answer: no money moved
+		// on either side.
 		return Difference{}
 	case row.ProviderID == nil:
 		d.Kind = OtherStatus
@@ -173,32 +196,36 @@ func compare(c provider.Charge, ours map[string]db.ChargesOfOperationsRow) Diffe
 		d.Kind = MadeTwice
 	case row.Status != string(c.Status):
 		d.Kind = OtherStatus
-	case row.Amount != c.Amount || row.Currency != c.Currency || row.AmountCaptured != c.AmountCaptured || row.AmountRefunded != c.AmountRefunded:
+	case row.Amount == c.Amount && row.Currency == c.Currency && c.Status == provider.Pending:
+		return Difference{} // nothing is captured here as long as it is under way
+	case row.Amount != c.Amount || row.Currency != c.Currency ||
+		row.AmountCaptured != c.AmountCaptured || refundedOf(row) != c.AmountRefunded:
 		d.Kind = OtherAmount
-		d.Here += fmt.Sprintf(" (captured %d, refunded %d)", row.AmountCaptured, row.AmountRefunded)
+		d.Here += fmt.Sprintf(" (captured %d, refunded %d)", row.AmountCaptured, refundedOf(row))
 		d.There += fmt.Sprintf(" (captured %d, refunded %d)", c.AmountCaptured, c.AmountRefunded)
+	case c.Captured && known.RefundsSum != c.AmountRefunded:
+		d.Kind = OtherRefunds
+		d.Here += fmt.Sprintf(" (refunds of %d)", known.RefundsSum)
+		d.There += fmt.Sprintf(" (refunded %d)", c.AmountRefunded)
 	default:
 		return Difference{}
 	}
 	return d
 }
 
-// ours goes on through our charges up to before, and asks the provider for each that it did not list.
+// ours goes on through our charges up to before, and reads each charge that the provider did not
+// list.
 func (a *auditor) ours(ctx context.Context, before time.Time) error {
 	for {
-		var rows []db.ChargesCreatedRow
-		err := db.Retry(ctx, func(ctx context.Context) (err error) {
-			rows, err = a.store.queries.ChargesCreated(ctx, a.store.pool, db.ChargesCreatedParams{
-				Before: before, AfterAt: a.cursorAt, AfterID: a.cursorID, Most: auditPage,
-			})
-			return err
+		rows, err := db.Read(ctx, a.store.pool, a.store.queries.ChargesCreated, db.ChargesCreatedParams{
+			Before: before, AfterAt: a.cursorAt, AfterID: a.cursorID, MaxRows: auditPage,
 		})
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
 			a.cursorAt, a.cursorID = row.CreatedAt, row.ID
-			if !a.store.own.mine(row.ProviderAccount) {
+			if !a.store.own.is(row.ProviderAccount) {
 				a.counts.Elsewhere++
 				continue
 			}
@@ -213,7 +240,12 @@ func (a *auditor) ours(ctx context.Context, before time.Time) error {
 				return fmt.Errorf("the provider's charge %s: %w", row.ProviderID, err)
 			}
 			if got == nil {
-				if err := a.differ(Difference{Kind: MissingThere, Charge: row.ID, Operation: row.OperationID, ProviderID: row.ProviderID, Here: row.Status}); err != nil {
+				if err := a.differ(
+					Difference{
+						Kind: MissingThere, Charge: row.ID, Operation: row.OperationID,
+						ProviderID: row.ProviderID, Here: row.Status,
+					},
+				); err != nil {
 					return err
 				}
 			}

@@ -3,7 +3,6 @@ package charges
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -13,9 +12,10 @@ import (
 	"paidonce/idemkeys"
 )
 
-// claimNote is what the provider keeps of an operation beside its tags, so that the operation can be
-// rebuilt should the database forget it. It holds no personal data and no secret: of the client's key
-// and request it has hashes. It goes along as one pair of metadata, of at most 500 characters.
+// claimNote is what the provider keeps of an operation beside its tags, so that the operation can
+// be rebuilt should the database forget it. It holds no personal data and no secret: of the
+// client's key and request it has hashes. It goes along as one pair of metadata, of at most 500
+// characters.
 type claimNote struct {
 	Account     string
 	KeyHash     [32]byte // of account and key
@@ -28,10 +28,11 @@ type claimNote struct {
 	Created     time.Time
 }
 
-// claimNoteForm is the first word of a note: how the others are to be read.
+// claimNoteForm is the first word of a note, the version of its format.
 const claimNoteForm = "1"
 
-// keyHash names a key where the key itself must not be told. An account's id has no space.
+// keyHash identifies a key where the key itself must not be disclosed. An account's id has no
+// space.
 func keyHash(account, key string) [32]byte { return sha256.Sum256([]byte(account + " " + key)) }
 
 // frozenNote is a note without its time, which is known when the claim is committed.
@@ -43,13 +44,15 @@ func frozenNote(r idemkeys.Request, kind, resource string, capture bool) string 
 	}
 	key := keyHash(r.AccountID, r.Key)
 	return strings.Join([]string{
-		claimNoteForm, r.AccountID, base64.RawURLEncoding.EncodeToString(key[:]), strconv.Itoa(int(version)),
-		base64.RawURLEncoding.EncodeToString(hash), resource, kind, r.RequestID, how,
+		claimNoteForm, r.AccountID, base64.RawURLEncoding.EncodeToString(key[:]),
+		strconv.Itoa(int(version)), base64.RawURLEncoding.EncodeToString(hash), resource, kind,
+		r.RequestID, how,
 	}, " ")
 }
 
-// dated completes a frozen note with the moment of the claim, which is frozen as well: every attempt of
-// an operation sends the same. What was frozen by a version without notes has none.
+// dated completes a frozen note with the time of the claim, which is frozen as well: every attempt
+// of an operation sends the same note. An operation that was frozen by a version without notes has
+// none.
 func dated(note string, claimedAt int64) string {
 	if note == "" || claimedAt == 0 {
 		return ""
@@ -59,8 +62,8 @@ func dated(note string, claimedAt int64) string {
 
 var claimNoteIDs = regexp.MustCompile(`^[A-Za-z]+_[A-Za-z0-9]+$`)
 
-// readNote reads a note. What is not wholly one of ours is none: anybody with access to the provider's
-// account can write metadata.
+// readNote reads a note. ok is false for anything that is not exactly in our format: anybody with
+// access to the provider's account can write metadata.
 func readNote(s string) (n claimNote, ok bool) {
 	f := strings.Split(s, " ")
 	if len(f) != 10 || f[0] != claimNoteForm || f[8] != "capture" && f[8] != "authorize" {
@@ -75,31 +78,14 @@ func readNote(s string) (n claimNote, ok bool) {
 	request, errRequest := base64.RawURLEncoding.DecodeString(f[4])
 	version, errVersion := strconv.ParseInt(f[3], 10, 16)
 	created, errCreated := strconv.ParseInt(f[9], 10, 64)
-	if errKey != nil || errRequest != nil || errVersion != nil || errCreated != nil || len(key) != 32 || len(request) != 32 || created <= 0 {
+	if errKey != nil || errRequest != nil || errVersion != nil || errCreated != nil ||
+		len(key) != 32 || len(request) != 32 || created <= 0 {
 		return n, false
 	}
 	n = claimNote{
-		Account: f[1], HashVersion: int16(version), RequestHash: request, Resource: f[5], Kind: f[6], RequestID: f[7],
-		Capture: f[8] == "capture", Created: time.Unix(created, 0),
+		Account: f[1], HashVersion: int16(version), RequestHash: request, Resource: f[5],
+		Kind: f[6], RequestID: f[7], Capture: f[8] == "capture", Created: time.Unix(created, 0),
 	}
 	copy(n.KeyHash[:], key)
 	return n, true
-}
-
-// eventID is the id of the event that tells kind of an object. It is derived, so that a database that
-// has forgotten the event tells it again under the same id, and consumers that had it know it. cause
-// tells events of a kind apart of which an object has several: an operation, or a piece of the
-// provider's news.
-func eventID(kind, object, cause string) string {
-	if onceAnObject[kind] {
-		cause = ""
-	}
-	sum := sha256.Sum256([]byte(kind + "\x00" + object + "\x00" + cause))
-	return "evt_" + strings.ToUpper(hex.EncodeToString(sum[:13]))
-}
-
-// onceAnObject has the types of events of which an object has one at most.
-var onceAnObject = map[string]bool{
-	"charge.pending": true, "charge.succeeded": true, "charge.failed": true, "charge.captured": true,
-	"refund.created": true, "refund.failed": true,
 }

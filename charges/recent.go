@@ -6,15 +6,17 @@ import (
 )
 
 const (
-	// recentMax is of how many transactions a claim is remembered. They reach a standby in order, so the
-	// last few tell of all before; several are under way at a time, and may be answered in another order.
+	// recentMax is how many claims are remembered, one for each transaction. Transactions reach a
+	// standby in order, so the last few stand for all before them; there are several because they
+	// may be answered in another order.
 	recentMax = 64
-	// recentFor is how long: a standby that is further behind is not one that somebody promotes.
+	// recentFor is how long claims are remembered: nobody promotes a standby that is further
+	// behind.
 	recentFor = 10 * time.Minute
 )
 
-// recentClaims remembers what this process has claimed last, of that of which a row stays for ever.
-// Safe for concurrent use.
+// recentClaims remembers the last operations that this process has claimed and that leave a row
+// forever. Safe for concurrent use.
 type recentClaims struct {
 	mu   sync.Mutex
 	ids  [recentMax]string
@@ -29,8 +31,8 @@ func (c *recentClaims) add(operationID string) {
 	c.next = (c.next + 1) % recentMax
 }
 
-// list returns what was claimed within recentFor, and within keptFor: that long a key's row is kept at
-// least, and of a capture that came to nothing there is no other trace.
+// list returns what was claimed within recentFor and within keptFor, the time for which a key's row
+// is kept: a capture that came to nothing leaves no other trace.
 func (c *recentClaims) list(keptFor time.Duration) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,101 +10,6 @@ import (
 	"time"
 )
 
-const aPIKeyByHash = `-- name: APIKeyByHash :one
-SELECT k.id, k.account_id FROM api_keys k WHERE k.key_hash = $1 AND k.revoked_at IS NULL
-`
-
-type APIKeyByHashRow struct {
-	ID        string
-	AccountID string
-}
-
-func (q *Queries) APIKeyByHash(ctx context.Context, db DBTX, keyHash []byte) (APIKeyByHashRow, error) {
-	row := db.QueryRow(ctx, aPIKeyByHash, keyHash)
-	var i APIKeyByHashRow
-	err := row.Scan(&i.ID, &i.AccountID)
-	return i, err
-}
-
-const aPIKeyCreate = `-- name: APIKeyCreate :one
-INSERT INTO api_keys (id, account_id, key_hash, key_hint) VALUES ($1, $2, $3, $4)
-RETURNING created_at
-`
-
-type APIKeyCreateParams struct {
-	ID        string
-	AccountID string
-	KeyHash   []byte
-	KeyHint   string
-}
-
-func (q *Queries) APIKeyCreate(ctx context.Context, db DBTX, arg APIKeyCreateParams) (time.Time, error) {
-	row := db.QueryRow(ctx, aPIKeyCreate,
-		arg.ID,
-		arg.AccountID,
-		arg.KeyHash,
-		arg.KeyHint,
-	)
-	var created_at time.Time
-	err := row.Scan(&created_at)
-	return created_at, err
-}
-
-const aPIKeyList = `-- name: APIKeyList :many
-SELECT k.id, k.account_id, a.name AS account, k.key_hint, k.created_at, k.revoked_at
-FROM api_keys k JOIN accounts a ON a.id = k.account_id
-WHERE $1::text IS NULL OR a.name = $1::text
-ORDER BY k.created_at, k.id
-`
-
-type APIKeyListRow struct {
-	ID        string
-	AccountID string
-	Account   string
-	KeyHint   string
-	CreatedAt time.Time
-	RevokedAt *time.Time
-}
-
-func (q *Queries) APIKeyList(ctx context.Context, db DBTX, account *string) ([]APIKeyListRow, error) {
-	rows, err := db.Query(ctx, aPIKeyList, account)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []APIKeyListRow
-	for rows.Next() {
-		var i APIKeyListRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.AccountID,
-			&i.Account,
-			&i.KeyHint,
-			&i.CreatedAt,
-			&i.RevokedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const aPIKeyRevoke = `-- name: APIKeyRevoke :execrows
-UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = $1
-`
-
-func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, id string) (int64, error) {
-	result, err := db.Exec(ctx, aPIKeyRevoke, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const accountEnsure = `-- name: AccountEnsure :one
 
 INSERT INTO accounts (id, name) VALUES ($1, $2)
@@ -117,23 +22,104 @@ type AccountEnsureParams struct {
 	Name string
 }
 
-// Accounts and API keys.
+type AccountEnsureRow struct {
+	ID        string
+	Name      string
+	CreatedAt time.Time
+}
+
+// Accounts: whose keys, charges and events they are.
 // Makes the account when it does not exist; the no-op update makes RETURNING answer in both cases.
-func (q *Queries) AccountEnsure(ctx context.Context, db DBTX, arg AccountEnsureParams) (Account, error) {
+func (q *Queries) AccountEnsure(ctx context.Context, db DBTX, arg AccountEnsureParams) (AccountEnsureRow, error) {
 	row := db.QueryRow(ctx, accountEnsure, arg.ID, arg.Name)
-	var i Account
+	var i AccountEnsureRow
 	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
 	return i, err
 }
 
 const accountFind = `-- name: AccountFind :one
-SELECT id, name, created_at FROM accounts WHERE id = $1 OR name = $1 ORDER BY id = $1 DESC LIMIT 1
+SELECT id, name, created_at, reference_from FROM accounts WHERE id = $1 OR name = $1
+ORDER BY id = $1 DESC LIMIT 1
 `
 
 // By its id or its name.
 func (q *Queries) AccountFind(ctx context.Context, db DBTX, idOrName string) (Account, error) {
 	row := db.QueryRow(ctx, accountFind, idOrName)
 	var i Account
-	err := row.Scan(&i.ID, &i.Name, &i.CreatedAt)
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.CreatedAt,
+		&i.ReferenceFrom,
+	)
 	return i, err
+}
+
+const accountList = `-- name: AccountList :many
+SELECT id, name, created_at, reference_from FROM accounts ORDER BY created_at, id
+LIMIT $1::integer
+`
+
+func (q *Queries) AccountList(ctx context.Context, db DBTX, maxRows int32) ([]Account, error) {
+	rows, err := db.Query(ctx, accountList, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Account
+	for rows.Next() {
+		var i Account
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.CreatedAt,
+			&i.ReferenceFrom,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const accountRestore = `-- name: AccountRestore :exec
+INSERT INTO accounts (id, name) VALUES ($1, 'recovered ' || $1) ON CONFLICT DO NOTHING
+`
+
+// An account that was made after the moment to which the database was put back. Its API keys are
+// gone; an operator creates new ones.
+func (q *Queries) AccountRestore(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, accountRestore, id)
+	return err
+}
+
+const accountSetReferenceFrom = `-- name: AccountSetReferenceFrom :execrows
+UPDATE accounts SET reference_from = NULLIF($1::text, '') WHERE id = $2
+`
+
+type AccountSetReferenceFromParams struct {
+	ReferenceFrom string
+	ID            string
+}
+
+func (q *Queries) AccountSetReferenceFrom(ctx context.Context, db DBTX, arg AccountSetReferenceFromParams) (int64, error) {
+	result, err := db.Exec(ctx, accountSetReferenceFrom, arg.ReferenceFrom, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const endpointsLock = `-- name: EndpointsLock :exec
+SELECT a.id FROM accounts a WHERE a.id = $1 FOR NO KEY UPDATE
+`
+
+// Whoever registers endpoints of an account waits for others who do, so that each counts what the
+// one before made. Charges refer to the row and do not wait.
+func (q *Queries) EndpointsLock(ctx context.Context, db DBTX, accountID string) error {
+	_, err := db.Exec(ctx, endpointsLock, accountID)
+	return err
 }

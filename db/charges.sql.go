@@ -10,137 +10,22 @@ import (
 	"time"
 )
 
-const chargeClaim = `-- name: ChargeClaim :many
+const chargeAddRefunded = `-- name: ChargeAddRefunded :one
 
-WITH x AS (
-    SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt, clock_timestamp() AS at FROM ROWS FROM (
-        unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::text[]),
-        unnest($6::text[]), unnest($7::smallint[]), unnest($8::bytea[]), unnest($9::text[]),
-        unnest($10::bytea[]), unnest($11::text[]), unnest($12::text[]), unnest($13::text[]),
-        unnest($14::bigint[]), unnest($15::text[]), unnest($16::boolean[]), unnest($17::text[]),
-        unnest($18::text[]), unnest($19::text[]), unnest($20::text[]),
-        unnest($21::text[]), unnest($22::boolean[]), unnest($23::boolean[])
-    ) AS x (api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point,
-        lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt)
-), won AS (
-    INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params,
-        resource_id, recovery_point, lease_token, locked_at, first_attempt_at, last_attempt_at, created_at)
-    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash, x.request_id,
-        x.params || convert_to(',"claimed_at":' || floor(extract(epoch FROM x.at))::bigint || '}', 'UTF8'),
-        x.charge_id, x.recovery_point, x.lease_token, x.at, x.at, x.at, x.at
-    FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id AND a.revoked_at IS NULL
-    WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
-            AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
-        AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = x.account_id
-            AND r.key_hash = sha256(convert_to(x.account_id || ' ' || x.key, 'UTF8')))
-        AND (SELECT coalesce(i.provider_account, 0) FROM installation i) = $1::smallint
-    ORDER BY x.account_id, x.key
-    ON CONFLICT (account_id, key) DO NOTHING
-    RETURNING k.operation_id, k.created_at
-)
-INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer, description, metadata, receipt_email,
-    statement_descriptor_suffix, livemode, own_receipt, provider_account, created_at)
-SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture, NULLIF(x.customer, ''), NULLIF(x.description, ''),
-    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt,
-    NULLIF($1::smallint, 0), won.created_at
-FROM x JOIN won ON won.operation_id = x.operation_id
-RETURNING c.operation_id, c.created_at
+UPDATE charges SET amount_refunded = amount_refunded + $1::bigint WHERE id = $2 RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent
 `
 
-type ChargeClaimParams struct {
-	ProviderAccount int16
-	ApiKeyIds       []string
-	AccountIds      []string
-	Keys            []string
-	OperationIds    []string
-	Kinds           []string
-	HashVersions    []int16
-	RequestHashes   [][]byte
-	RequestIds      []string
-	Params          [][]byte
-	RecoveryPoints  []string
-	LeaseTokens     []string
-	ChargeIds       []string
-	Amounts         []int64
-	Currencies      []string
-	Captures        []bool
-	Customers       []string
-	Descriptions    []string
-	Metadata        []string
-	ReceiptEmails   []string
-	Suffixes        []string
-	Livemodes       []bool
-	OwnReceipts     []bool
+type ChargeAddRefundedParams struct {
+	Amount int64
+	ID     string
 }
 
-type ChargeClaimRow struct {
-	OperationID string
-	CreatedAt   time.Time
-}
-
-// Charges. The two commits of a charge are set-based: one statement writes whatever queued up, each row fenced for itself.
-// Commit 1: claims keys and inserts the pending charges of those that won. The API key is checked in the same statement, so a
-// revoked one never starts anything however long its identity was remembered. Nothing is claimed in a history of the database that nobody has vouched for,
-// nor a key that it had forgotten and that was found again. Rows are ordered by key, so that two servers
-// that insert the same keys never wait for each other in a circle. A process
-// whose account at the provider is no longer the current one claims nothing.
-// What is frozen gets the moment of the claim in whole seconds: it goes along to the provider, and each attempt has to send the same.
-func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParams) ([]ChargeClaimRow, error) {
-	rows, err := db.Query(ctx, chargeClaim,
-		arg.ProviderAccount,
-		arg.ApiKeyIds,
-		arg.AccountIds,
-		arg.Keys,
-		arg.OperationIds,
-		arg.Kinds,
-		arg.HashVersions,
-		arg.RequestHashes,
-		arg.RequestIds,
-		arg.Params,
-		arg.RecoveryPoints,
-		arg.LeaseTokens,
-		arg.ChargeIds,
-		arg.Amounts,
-		arg.Currencies,
-		arg.Captures,
-		arg.Customers,
-		arg.Descriptions,
-		arg.Metadata,
-		arg.ReceiptEmails,
-		arg.Suffixes,
-		arg.Livemodes,
-		arg.OwnReceipts,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ChargeClaimRow
-	for rows.Next() {
-		var i ChargeClaimRow
-		if err := rows.Scan(&i.OperationID, &i.CreatedAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const chargeGet = `-- name: ChargeGet :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE
-`
-
-type ChargeGetParams struct {
-	ID        string
-	AccountID string
-}
-
-// IS TRUE, here and in other statements by id: the id alone finds the row, and no index of what the account has is walked through for it.
-func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (Charge, error) {
-	row := db.QueryRow(ctx, chargeGet, arg.ID, arg.AccountID)
+// Charges, and the two commits of one (ChargeClaim, ChargeSettle). Those two are set-based: one
+// statement writes whatever queued up, each row fenced for itself. Captures and refunds change a
+// charge in transactions of several plain statements; in each the key comes first and the charge
+// second, so that two of them never wait for each other in a circle.
+func (q *Queries) ChargeAddRefunded(ctx context.Context, db DBTX, arg ChargeAddRefundedParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeAddRefunded, arg.Amount, arg.ID)
 	var i Charge
 	err := row.Scan(
 		&i.ID,
@@ -176,15 +61,613 @@ func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (
 		&i.OwnReceipt,
 		&i.ProviderAccount,
 		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeByProvider = `-- name: ChargeByProvider :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges WHERE provider = 'stripe' AND provider_id = $1 FOR UPDATE
+`
+
+func (q *Queries) ChargeByProvider(ctx context.Context, db DBTX, providerID *string) (Charge, error) {
+	row := db.QueryRow(ctx, chargeByProvider, providerID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeByProviderID = `-- name: ChargeByProviderID :one
+SELECT id, status, captured, release, capture_operation_id FROM charges
+WHERE provider = 'stripe' AND provider_id = $1
+`
+
+type ChargeByProviderIDRow struct {
+	ID                 string
+	Status             string
+	Captured           bool
+	Release            *string
+	CaptureOperationID *string
+}
+
+func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *string) (ChargeByProviderIDRow, error) {
+	row := db.QueryRow(ctx, chargeByProviderID, providerID)
+	var i ChargeByProviderIDRow
+	err := row.Scan(
+		&i.ID,
+		&i.Status,
+		&i.Captured,
+		&i.Release,
+		&i.CaptureOperationID,
+	)
+	return i, err
+}
+
+const chargeByReference = `-- name: ChargeByReference :one
+SELECT r.id, r.status FROM charges r
+WHERE r.account_id = $1 AND r.reference = $2 AND r.livemode = $3
+    AND r.status <> 'failed' AND coalesce(r.release, 'pending') = 'pending'
+    AND (NOT r.captured OR r.amount_refunded < r.amount_captured)
+ORDER BY r.created_at DESC, r.id DESC LIMIT 1
+`
+
+type ChargeByReferenceParams struct {
+	AccountID string
+	Reference *string
+	Livemode  bool
+}
+
+type ChargeByReferenceRow struct {
+	ID     string
+	Status string
+}
+
+// The newest live charge with a reference: it is the last of its chain of duplicates.
+func (q *Queries) ChargeByReference(ctx context.Context, db DBTX, arg ChargeByReferenceParams) (ChargeByReferenceRow, error) {
+	row := db.QueryRow(ctx, chargeByReference, arg.AccountID, arg.Reference, arg.Livemode)
+	var i ChargeByReferenceRow
+	err := row.Scan(&i.ID, &i.Status)
+	return i, err
+}
+
+const chargeCapture = `-- name: ChargeCapture :one
+UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = false,
+    details = coalesce($2::text, details)
+WHERE (account_id = $3) IS TRUE -- planner
+    AND id = $4 AND capture_operation_id = $5::text
+    AND (NOT captured OR capture_forgotten)
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent
+`
+
+type ChargeCaptureParams struct {
+	AmountCaptured int64
+	Details        *string
+	AccountID      string
+	ID             string
+	OperationID    string
+}
+
+func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeCapture,
+		arg.AmountCaptured,
+		arg.Details,
+		arg.AccountID,
+		arg.ID,
+		arg.OperationID,
+	)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeCaptureFound = `-- name: ChargeCaptureFound :one
+UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = true,
+    details = coalesce($2::text, details)
+WHERE id = $3 AND status = 'succeeded' AND NOT captured AND capture_operation_id IS NULL
+    AND coalesce(release, '') = '' -- planner
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent
+`
+
+type ChargeCaptureFoundParams struct {
+	AmountCaptured int64
+	Details        *string
+	ID             string
+}
+
+func (q *Queries) ChargeCaptureFound(ctx context.Context, db DBTX, arg ChargeCaptureFoundParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeCaptureFound, arg.AmountCaptured, arg.Details, arg.ID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeChange = `-- name: ChargeChange :exec
+UPDATE charges SET status = $1, captured = $2, amount_captured = $3,
+    amount_refunded = $4, disputed = $5,
+    provider_id = $6, failure_code = $7,
+    failure_message = $8, outcome = $9,
+    release = $10, details = $11,
+    capture_operation_id = $12, capture_forgotten = $13,
+    next_action = CASE WHEN $1 = 'pending' THEN next_action END,
+    awaits_at = CASE WHEN $1 = 'pending' THEN awaits_at END
+WHERE id = $14
+`
+
+type ChargeChangeParams struct {
+	Status             string
+	Captured           bool
+	AmountCaptured     int64
+	AmountRefunded     int64
+	Disputed           bool
+	ProviderID         *string
+	FailureCode        *string
+	FailureMessage     *string
+	Outcome            []byte
+	Release            *string
+	Details            *string
+	CaptureOperationID *string
+	CaptureForgotten   bool
+	ID                 string
+}
+
+// What the provider told of a settled charge; the row is locked.
+func (q *Queries) ChargeChange(ctx context.Context, db DBTX, arg ChargeChangeParams) error {
+	_, err := db.Exec(ctx, chargeChange,
+		arg.Status,
+		arg.Captured,
+		arg.AmountCaptured,
+		arg.AmountRefunded,
+		arg.Disputed,
+		arg.ProviderID,
+		arg.FailureCode,
+		arg.FailureMessage,
+		arg.Outcome,
+		arg.Release,
+		arg.Details,
+		arg.CaptureOperationID,
+		arg.CaptureForgotten,
+		arg.ID,
+	)
+	return err
+}
+
+const chargeClaim = `-- name: ChargeClaim :many
+WITH x AS (
+    SELECT api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, recovery_point, lease_token, charge_id, amount, currency, capture, customer, description, metadata, receipt_email, suffix, livemode, own_receipt, reference, duplicate_of, shipping, descriptor, clock_timestamp() AS at FROM ROWS FROM (
+        unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+        unnest($5::text[]), unnest($6::text[]), unnest($7::smallint[]),
+        unnest($8::bytea[]), unnest($9::text[]), unnest($10::bytea[]),
+        unnest($11::text[]), unnest($12::text[]),
+        unnest($13::text[]), unnest($14::bigint[]), unnest($15::text[]),
+        unnest($16::boolean[]), unnest($17::text[]), unnest($18::text[]),
+        unnest($19::text[]), unnest($20::text[]), unnest($21::text[]),
+        unnest($22::boolean[]), unnest($23::boolean[]),
+        unnest($24::text[]), unnest($25::text[]),
+        unnest($26::text[]), unnest($27::text[])
+    ) AS x (api_key_id, account_id, key, operation_id, kind, hash_version, request_hash, request_id,
+        params, recovery_point, lease_token, charge_id, amount, currency, capture, customer,
+        description, metadata, receipt_email, suffix, livemode, own_receipt, reference,
+        duplicate_of, shipping, descriptor)
+), won AS (
+    INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version,
+        request_hash, request_id, params, resource_id, recovery_point, lease_token, locked_at,
+        first_attempt_at, last_attempt_at, created_at)
+    SELECT x.account_id, x.key, x.operation_id, x.kind, x.hash_version, x.request_hash,
+        x.request_id,
+        -- The moment of the claim in whole seconds is frozen with the rest: it is sent to the
+        -- provider, and each attempt has to send the same.
+        x.params || convert_to(',"claimed_at":' || floor(extract(epoch FROM x.at))::bigint || '}',
+            'UTF8'),
+        x.charge_id, x.recovery_point, x.lease_token, x.at, x.at, x.at, x.at
+    -- Checked here, a revoked API key starts nothing, however long its identity was remembered.
+    FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id
+        AND a.revoked_at IS NULL
+    -- Nothing is claimed in a history of the database that nobody has vouched for,
+    WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
+            AND (i.timeline = ''
+                OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)))
+        -- nor a key that the database had forgotten and that was found again,
+        AND NOT EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = x.account_id
+            AND r.key_hash = sha256(convert_to(x.account_id || ' ' || x.key, 'UTF8'))
+            OFFSET 0) -- planner
+        -- nor by a process whose account at the provider is no longer the current one.
+        AND (SELECT coalesce(i.provider_account, 0) FROM installation i)
+            = $1::smallint
+        -- A reference that a live charge has is refused here. Whoever comes at the same moment is
+        -- refused by the index charges_one_live_reference, which costs the batch a second run, row
+        -- by row. A duplicate that is meant has been checked in its transaction.
+        AND (x.reference = '' OR x.duplicate_of <> '' OR NOT EXISTS (SELECT FROM charges r
+            WHERE r.account_id = x.account_id AND r.reference = x.reference
+                AND r.livemode = x.livemode AND r.status <> 'failed'
+                AND coalesce(r.release, 'pending') = 'pending'
+                AND (NOT r.captured OR r.amount_refunded < r.amount_captured)
+            OFFSET 0)) -- planner
+    -- In order, so that two servers that insert the same keys never deadlock.
+    ORDER BY x.account_id, x.key
+    ON CONFLICT (account_id, key) DO NOTHING
+    RETURNING k.operation_id, k.created_at
+)
+INSERT INTO charges AS c (id, account_id, operation_id, amount, currency, capture, customer,
+    description, metadata, receipt_email, statement_descriptor_suffix, livemode, own_receipt,
+    provider_account, reference, duplicate_of, shipping, statement_descriptor, created_at)
+SELECT x.charge_id, x.account_id, x.operation_id, x.amount, x.currency, x.capture,
+    NULLIF(x.customer, ''), NULLIF(x.description, ''),
+    x.metadata::jsonb, NULLIF(x.receipt_email, ''), NULLIF(x.suffix, ''), x.livemode, x.own_receipt,
+    NULLIF($1::smallint, 0), NULLIF(x.reference, ''), NULLIF(x.duplicate_of, ''),
+    NULLIF(x.shipping, '')::jsonb, NULLIF(x.descriptor, ''),
+    won.created_at
+FROM x JOIN won ON won.operation_id = x.operation_id
+RETURNING c.operation_id, c.created_at
+`
+
+type ChargeClaimParams struct {
+	ProviderAccount    int16
+	ApiKeyIds          []string
+	AccountIds         []string
+	Keys               []string
+	OperationIds       []string
+	Kinds              []string
+	HashVersions       []int16
+	RequestHashes      [][]byte
+	RequestIds         []string
+	Params             [][]byte
+	RecoveryPoints     []string
+	LeaseTokens        []string
+	ChargeIds          []string
+	Amounts            []int64
+	Currencies         []string
+	Captures           []bool
+	Customers          []string
+	Descriptions       []string
+	Metadata           []string
+	ReceiptEmails      []string
+	Suffixes           []string
+	Livemodes          []bool
+	OwnReceipts        []bool
+	MerchantReferences []string
+	DuplicatesOf       []string
+	Shippings          []string
+	Descriptors        []string
+}
+
+type ChargeClaimRow struct {
+	OperationID string
+	CreatedAt   time.Time
+}
+
+// Commit 1: claims keys and inserts the pending charges of those that won.
+func (q *Queries) ChargeClaim(ctx context.Context, db DBTX, arg ChargeClaimParams) ([]ChargeClaimRow, error) {
+	rows, err := db.Query(ctx, chargeClaim,
+		arg.ProviderAccount,
+		arg.ApiKeyIds,
+		arg.AccountIds,
+		arg.Keys,
+		arg.OperationIds,
+		arg.Kinds,
+		arg.HashVersions,
+		arg.RequestHashes,
+		arg.RequestIds,
+		arg.Params,
+		arg.RecoveryPoints,
+		arg.LeaseTokens,
+		arg.ChargeIds,
+		arg.Amounts,
+		arg.Currencies,
+		arg.Captures,
+		arg.Customers,
+		arg.Descriptions,
+		arg.Metadata,
+		arg.ReceiptEmails,
+		arg.Suffixes,
+		arg.Livemodes,
+		arg.OwnReceipts,
+		arg.MerchantReferences,
+		arg.DuplicatesOf,
+		arg.Shippings,
+		arg.Descriptors,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargeClaimRow
+	for rows.Next() {
+		var i ChargeClaimRow
+		if err := rows.Scan(&i.OperationID, &i.CreatedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeCountEvent = `-- name: ChargeCountEvent :one
+UPDATE charges SET events = events + 1 WHERE id = $1 RETURNING events
+`
+
+// The number of the next event of a charge; its row is written in this transaction anyway.
+func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int32, error) {
+	row := db.QueryRow(ctx, chargeCountEvent, id)
+	var events int32
+	err := row.Scan(&events)
+	return events, err
+}
+
+const chargeGet = `-- name: ChargeGet :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges
+WHERE (account_id = $1) IS TRUE -- planner
+    AND id = $2
+`
+
+type ChargeGetParams struct {
+	AccountID string
+	ID        string
+}
+
+func (q *Queries) ChargeGet(ctx context.Context, db DBTX, arg ChargeGetParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeGet, arg.AccountID, arg.ID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeGetAtProvider = `-- name: ChargeGetAtProvider :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges
+WHERE provider = 'stripe' AND provider_id = $1::text
+    AND (account_id = $2) IS TRUE
+`
+
+type ChargeGetAtProviderParams struct {
+	ProviderID string
+	AccountID  string
+}
+
+func (q *Queries) ChargeGetAtProvider(ctx context.Context, db DBTX, arg ChargeGetAtProviderParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeGetAtProvider, arg.ProviderID, arg.AccountID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
 	)
 	return i, err
 }
 
 const chargeList = `-- name: ChargeList :many
-SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
-    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
-    WHERE c.account_id = $2 AND (c.status = 'failed') = s.failed
+
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten, l.reference, l.duplicate_of, l.reference_yielded, l.asks_at, l.release, l.hold_at, l.details, l.shipping, l.statement_descriptor, l.of_intent FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+    WHERE c.account_id = $2 AND (c.status = 'failed') = s.failed -- planner
         AND ($3::boolean OR c.status <> 'pending')
+        AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
         AND (c.created_at, c.id) > ($4::timestamptz, $5::text)
         AND (c.created_at, c.id) < ($6::timestamptz, $7::text)
     ORDER BY c.created_at DESC, c.id DESC
@@ -202,13 +685,14 @@ type ChargeListParams struct {
 	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
-// A page, newest first. Failed charges and others are a walk each, along an index that has nothing else in its way, from one
-// end of a span to the other: nothing is read that is not shown, however rare or common a sort is, and whatever the statistics
-// say. Only pending charges are passed over when they are not wanted; they are few. The ends of the span are single places: with
-// several bounds, a walk could begin at the wrong one.
+// planner
+// A page, newest first. Failed charges and the others are read by one walk each, along the index
+// charges_listed, from one end of the span to the other: no row is read that is not shown, whatever
+// the statistics say. Only pending charges are skipped where they are not wanted; they are few.
+// Each end of the span is one place: with several bounds, a walk could begin at the wrong one.
 func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams) ([]Charge, error) {
 	rows, err := db.Query(ctx, chargeList,
 		arg.Sorts,
@@ -218,7 +702,7 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -261,6 +745,16 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 			&i.OwnReceipt,
 			&i.ProviderAccount,
 			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
 		); err != nil {
 			return nil, err
 		}
@@ -273,10 +767,11 @@ func (q *Queries) ChargeList(ctx context.Context, db DBTX, arg ChargeListParams)
 }
 
 const chargeListBefore = `-- name: ChargeListBefore :many
-SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
-    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
-    WHERE c.account_id = $2 AND (c.status = 'failed') = s.failed
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten, l.reference, l.duplicate_of, l.reference_yielded, l.asks_at, l.release, l.hold_at, l.details, l.shipping, l.statement_descriptor, l.of_intent FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+    WHERE c.account_id = $2 AND (c.status = 'failed') = s.failed -- planner
         AND ($3::boolean OR c.status <> 'pending')
+        AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
         AND (c.created_at, c.id) > ($4::timestamptz, $5::text)
         AND (c.created_at, c.id) < ($6::timestamptz, $7::text)
     ORDER BY c.created_at, c.id
@@ -294,10 +789,10 @@ type ChargeListBeforeParams struct {
 	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
-// The same from the other end, oldest first; the caller turns it round.
+// The same page from the other end, oldest first; the caller reverses it.
 func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListBeforeParams) ([]Charge, error) {
 	rows, err := db.Query(ctx, chargeListBefore,
 		arg.Sorts,
@@ -307,7 +802,7 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -350,6 +845,16 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 			&i.OwnReceipt,
 			&i.ProviderAccount,
 			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
 		); err != nil {
 			return nil, err
 		}
@@ -362,10 +867,12 @@ func (q *Queries) ChargeListBefore(ctx context.Context, db DBTX, arg ChargeListB
 }
 
 const chargeListOfCustomer = `-- name: ChargeListOfCustomer :many
-SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
-    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
-    WHERE c.account_id = $2 AND c.customer = $3::text AND (c.status <> 'failed') = NOT s.failed
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten, l.reference, l.duplicate_of, l.reference_yielded, l.asks_at, l.release, l.hold_at, l.details, l.shipping, l.statement_descriptor, l.of_intent FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+    WHERE c.account_id = $2 AND c.customer = $3::text
+        AND (c.status <> 'failed') = NOT s.failed -- planner
         AND ($4::boolean OR c.status <> 'pending')
+        AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
         AND (c.created_at, c.id) > ($5::timestamptz, $6::text)
         AND (c.created_at, c.id) < ($7::timestamptz, $8::text)
     ORDER BY c.created_at DESC, c.id DESC
@@ -384,7 +891,7 @@ type ChargeListOfCustomerParams struct {
 	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
 // As ChargeList, of a customer.
@@ -398,7 +905,7 @@ func (q *Queries) ChargeListOfCustomer(ctx context.Context, db DBTX, arg ChargeL
 		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -441,6 +948,16 @@ func (q *Queries) ChargeListOfCustomer(ctx context.Context, db DBTX, arg ChargeL
 			&i.OwnReceipt,
 			&i.ProviderAccount,
 			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
 		); err != nil {
 			return nil, err
 		}
@@ -453,10 +970,12 @@ func (q *Queries) ChargeListOfCustomer(ctx context.Context, db DBTX, arg ChargeL
 }
 
 const chargeListOfCustomerBefore = `-- name: ChargeListOfCustomerBefore :many
-SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
-    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
-    WHERE c.account_id = $2 AND c.customer = $3::text AND (c.status <> 'failed') = NOT s.failed
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten, l.reference, l.duplicate_of, l.reference_yielded, l.asks_at, l.release, l.hold_at, l.details, l.shipping, l.statement_descriptor, l.of_intent FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+    WHERE c.account_id = $2 AND c.customer = $3::text
+        AND (c.status <> 'failed') = NOT s.failed -- planner
         AND ($4::boolean OR c.status <> 'pending')
+        AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
         AND (c.created_at, c.id) > ($5::timestamptz, $6::text)
         AND (c.created_at, c.id) < ($7::timestamptz, $8::text)
     ORDER BY c.created_at, c.id
@@ -475,7 +994,7 @@ type ChargeListOfCustomerBeforeParams struct {
 	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
 // Oldest first.
@@ -489,7 +1008,7 @@ func (q *Queries) ChargeListOfCustomerBefore(ctx context.Context, db DBTX, arg C
 		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -532,6 +1051,434 @@ func (q *Queries) ChargeListOfCustomerBefore(ctx context.Context, db DBTX, arg C
 			&i.OwnReceipt,
 			&i.ProviderAccount,
 			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListOfIntent = `-- name: ChargeListOfIntent :many
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+WHERE c.intent_id = $1::text AND coalesce(c.account_id = $2, false) -- planner
+    AND ($3::text = '' OR coalesce(c.customer = $3::text, false)) -- planner
+    AND ($4::text = '' OR coalesce(c.status = $4::text, false)) -- planner
+    AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
+    AND (c.created_at, c.id) > ($5::timestamptz, $6::text)
+    AND (c.created_at, c.id) < ($7::timestamptz, $8::text)
+ORDER BY c.created_at DESC, c.id DESC
+LIMIT $9::integer
+`
+
+type ChargeListOfIntentParams struct {
+	IntentID  string
+	AccountID string
+	Customer  string
+	Status    string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
+}
+
+// The charges of one payment intent of the provider, of any customer and status or of one. An
+// intent has few charges, so those that are not wanted may be walked over.
+func (q *Queries) ChargeListOfIntent(ctx context.Context, db DBTX, arg ChargeListOfIntentParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListOfIntent,
+		arg.IntentID,
+		arg.AccountID,
+		arg.Customer,
+		arg.Status,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListOfIntentBefore = `-- name: ChargeListOfIntentBefore :many
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+WHERE c.intent_id = $1::text AND coalesce(c.account_id = $2, false) -- planner
+    AND ($3::text = '' OR coalesce(c.customer = $3::text, false)) -- planner
+    AND ($4::text = '' OR coalesce(c.status = $4::text, false)) -- planner
+    AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
+    AND (c.created_at, c.id) > ($5::timestamptz, $6::text)
+    AND (c.created_at, c.id) < ($7::timestamptz, $8::text)
+ORDER BY c.created_at, c.id
+LIMIT $9::integer
+`
+
+type ChargeListOfIntentBeforeParams struct {
+	IntentID  string
+	AccountID string
+	Customer  string
+	Status    string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
+}
+
+// Oldest first.
+func (q *Queries) ChargeListOfIntentBefore(ctx context.Context, db DBTX, arg ChargeListOfIntentBeforeParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListOfIntentBefore,
+		arg.IntentID,
+		arg.AccountID,
+		arg.Customer,
+		arg.Status,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListOfReference = `-- name: ChargeListOfReference :many
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten, l.reference, l.duplicate_of, l.reference_yielded, l.asks_at, l.release, l.hold_at, l.details, l.shipping, l.statement_descriptor, l.of_intent FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+    WHERE c.account_id = $2 AND c.reference = $3::text
+        AND (c.status <> 'failed') = NOT s.failed -- planner
+        AND ($4::text = '' OR coalesce(c.status = $4::text, false)) -- planner
+        AND ($5::text = '' OR coalesce(c.customer = $5::text, false)) -- planner
+        AND ($6::text = '' OR coalesce(c.intent_id = $6::text, false)) -- planner
+        AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
+        AND (c.created_at, c.id) > ($7::timestamptz, $8::text)
+        AND (c.created_at, c.id) < ($9::timestamptz, $10::text)
+    ORDER BY c.created_at DESC, c.id DESC
+    LIMIT $11::integer
+) l
+ORDER BY l.created_at DESC, l.id DESC
+LIMIT $11::integer
+`
+
+type ChargeListOfReferenceParams struct {
+	Sorts     []bool
+	AccountID string
+	Reference string
+	Status    string
+	Customer  string
+	IntentID  string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
+}
+
+// As ChargeList, of a reference. What else is asked for is compared row by row: an order has few
+// charges that did not fail.
+func (q *Queries) ChargeListOfReference(ctx context.Context, db DBTX, arg ChargeListOfReferenceParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListOfReference,
+		arg.Sorts,
+		arg.AccountID,
+		arg.Reference,
+		arg.Status,
+		arg.Customer,
+		arg.IntentID,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeListOfReferenceBefore = `-- name: ChargeListOfReferenceBefore :many
+SELECT l.id, l.account_id, l.operation_id, l.status, l.amount, l.amount_captured, l.amount_refunded, l.amount_refund_pending, l.currency, l.capture, l.captured, l.customer, l.description, l.metadata, l.receipt_email, l.statement_descriptor_suffix, l.disputed, l.livemode, l.failure_code, l.failure_message, l.outcome, l.provider, l.provider_id, l.created_at, l.settled_at, l.capture_operation_id, l.intent_id, l.next_action, l.awaits_at, l.events, l.own_receipt, l.provider_account, l.capture_forgotten, l.reference, l.duplicate_of, l.reference_yielded, l.asks_at, l.release, l.hold_at, l.details, l.shipping, l.statement_descriptor, l.of_intent FROM unnest($1::boolean[]) AS s (failed) CROSS JOIN LATERAL (
+    SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
+    WHERE c.account_id = $2 AND c.reference = $3::text
+        AND (c.status <> 'failed') = NOT s.failed -- planner
+        AND ($4::text = '' OR coalesce(c.status = $4::text, false)) -- planner
+        AND ($5::text = '' OR coalesce(c.customer = $5::text, false)) -- planner
+        AND ($6::text = '' OR coalesce(c.intent_id = $6::text, false)) -- planner
+        AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
+        AND (c.created_at, c.id) > ($7::timestamptz, $8::text)
+        AND (c.created_at, c.id) < ($9::timestamptz, $10::text)
+    ORDER BY c.created_at, c.id
+    LIMIT $11::integer
+) l
+ORDER BY l.created_at, l.id
+LIMIT $11::integer
+`
+
+type ChargeListOfReferenceBeforeParams struct {
+	Sorts     []bool
+	AccountID string
+	Reference string
+	Status    string
+	Customer  string
+	IntentID  string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
+}
+
+// Oldest first.
+func (q *Queries) ChargeListOfReferenceBefore(ctx context.Context, db DBTX, arg ChargeListOfReferenceBeforeParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargeListOfReferenceBefore,
+		arg.Sorts,
+		arg.AccountID,
+		arg.Reference,
+		arg.Status,
+		arg.Customer,
+		arg.IntentID,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
 		); err != nil {
 			return nil, err
 		}
@@ -544,9 +1491,10 @@ func (q *Queries) ChargeListOfCustomerBefore(ctx context.Context, db DBTX, arg C
 }
 
 const chargeListPending = `-- name: ChargeListPending :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
 WHERE c.account_id = $1 AND c.status = 'pending'
-    AND ($2::text = '' OR coalesce(c.customer = $2::text, false))
+    AND ($2::text = '' OR coalesce(c.customer = $2::text, false)) -- planner
+    AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
     AND (c.created_at, c.id) > ($3::timestamptz, $4::text)
     AND (c.created_at, c.id) < ($5::timestamptz, $6::text)
 ORDER BY c.created_at DESC, c.id DESC
@@ -560,10 +1508,10 @@ type ChargeListPendingParams struct {
 	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
-// Pending ones alone, of one customer or of any. No index sees through coalesce, so what a customer ever had is not read.
+// Pending charges alone, of one customer or of any.
 func (q *Queries) ChargeListPending(ctx context.Context, db DBTX, arg ChargeListPendingParams) ([]Charge, error) {
 	rows, err := db.Query(ctx, chargeListPending,
 		arg.AccountID,
@@ -572,7 +1520,7 @@ func (q *Queries) ChargeListPending(ctx context.Context, db DBTX, arg ChargeList
 		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -615,6 +1563,16 @@ func (q *Queries) ChargeListPending(ctx context.Context, db DBTX, arg ChargeList
 			&i.OwnReceipt,
 			&i.ProviderAccount,
 			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
 		); err != nil {
 			return nil, err
 		}
@@ -627,9 +1585,10 @@ func (q *Queries) ChargeListPending(ctx context.Context, db DBTX, arg ChargeList
 }
 
 const chargeListPendingBefore = `-- name: ChargeListPendingBefore :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten FROM charges c
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent FROM charges c
 WHERE c.account_id = $1 AND c.status = 'pending'
-    AND ($2::text = '' OR coalesce(c.customer = $2::text, false))
+    AND ($2::text = '' OR coalesce(c.customer = $2::text, false)) -- planner
+    AND (NOT c.of_intent OR c.provider_id IS NOT NULL)
     AND (c.created_at, c.id) > ($3::timestamptz, $4::text)
     AND (c.created_at, c.id) < ($5::timestamptz, $6::text)
 ORDER BY c.created_at, c.id
@@ -643,7 +1602,7 @@ type ChargeListPendingBeforeParams struct {
 	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
 // Oldest first.
@@ -655,7 +1614,7 @@ func (q *Queries) ChargeListPendingBefore(ctx context.Context, db DBTX, arg Char
 		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -698,6 +1657,16 @@ func (q *Queries) ChargeListPendingBefore(ctx context.Context, db DBTX, arg Char
 			&i.OwnReceipt,
 			&i.ProviderAccount,
 			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
 		); err != nil {
 			return nil, err
 		}
@@ -707,6 +1676,348 @@ func (q *Queries) ChargeListPendingBefore(ctx context.Context, db DBTX, arg Char
 		return nil, err
 	}
 	return items, nil
+}
+
+const chargeLock = `-- name: ChargeLock :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges
+WHERE (account_id = $1) IS TRUE -- planner
+    AND id = $2 FOR UPDATE
+`
+
+type ChargeLockParams struct {
+	AccountID string
+	ID        string
+}
+
+func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeLock, arg.AccountID, arg.ID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeLockAtProvider = `-- name: ChargeLockAtProvider :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges
+WHERE provider = 'stripe' AND provider_id = $1::text
+    AND (account_id = $2) IS TRUE -- planner
+FOR UPDATE
+`
+
+type ChargeLockAtProviderParams struct {
+	ProviderID string
+	AccountID  string
+}
+
+func (q *Queries) ChargeLockAtProvider(ctx context.Context, db DBTX, arg ChargeLockAtProviderParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeLockAtProvider, arg.ProviderID, arg.AccountID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeOfIntentChange = `-- name: ChargeOfIntentChange :exec
+UPDATE charges SET amount = $1, currency = $2, customer = $3,
+    description = $4, metadata = $5,
+    receipt_email = $6, statement_descriptor_suffix = $7
+WHERE id = $8
+`
+
+type ChargeOfIntentChangeParams struct {
+	Amount       int64
+	Currency     string
+	Customer     *string
+	Description  *string
+	Metadata     []byte
+	ReceiptEmail *string
+	Suffix       *string
+	ID           string
+}
+
+// What a client has changed of an intent's charge, at the provider as well; the row is locked.
+func (q *Queries) ChargeOfIntentChange(ctx context.Context, db DBTX, arg ChargeOfIntentChangeParams) error {
+	_, err := db.Exec(ctx, chargeOfIntentChange,
+		arg.Amount,
+		arg.Currency,
+		arg.Customer,
+		arg.Description,
+		arg.Metadata,
+		arg.ReceiptEmail,
+		arg.Suffix,
+		arg.ID,
+	)
+	return err
+}
+
+const chargeOfIntentMark = `-- name: ChargeOfIntentMark :exec
+UPDATE charges SET of_intent = true, events = 0 WHERE id = $1
+`
+
+// In the transaction that inserts the charge: its events are still to come.
+func (q *Queries) ChargeOfIntentMark(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, chargeOfIntentMark, id)
+	return err
+}
+
+const chargeOfIntentPaid = `-- name: ChargeOfIntentPaid :one
+SELECT c.id FROM charges c
+WHERE c.intent_id = $1::text AND coalesce(c.account_id = $2, false) -- planner
+    AND c.status = 'succeeded'
+LIMIT 1
+`
+
+type ChargeOfIntentPaidParams struct {
+	IntentID  string
+	AccountID string
+}
+
+// The charge of an intent that took or holds money; an intent has one at most.
+func (q *Queries) ChargeOfIntentPaid(ctx context.Context, db DBTX, arg ChargeOfIntentPaidParams) (string, error) {
+	row := db.QueryRow(ctx, chargeOfIntentPaid, arg.IntentID, arg.AccountID)
+	var id string
+	err := row.Scan(&id)
+	return id, err
+}
+
+const chargeOfIntentSettle = `-- name: ChargeOfIntentSettle :exec
+UPDATE charges SET status = $1, captured = $2, amount_captured = $3,
+    provider_id = $4, failure_code = $5,
+    failure_message = $6, outcome = $7,
+    next_action = $8, release = $9,
+    details = $10,
+    capture_operation_id = $11, intent_id = $12,
+    settled_at = coalesce(settled_at, clock_timestamp()),
+    awaits_at = CASE WHEN $1 = 'pending' THEN clock_timestamp() + interval '1 minute' END
+WHERE id = $13
+`
+
+type ChargeOfIntentSettleParams struct {
+	Status             string
+	Captured           bool
+	AmountCaptured     int64
+	ProviderID         *string
+	FailureCode        *string
+	FailureMessage     *string
+	Outcome            []byte
+	NextAction         []byte
+	Release            *string
+	Details            *string
+	CaptureOperationID *string
+	IntentID           *string
+	ID                 string
+}
+
+// What an operation on an intent has come to; the row is locked, and nobody else's to change.
+func (q *Queries) ChargeOfIntentSettle(ctx context.Context, db DBTX, arg ChargeOfIntentSettleParams) error {
+	_, err := db.Exec(ctx, chargeOfIntentSettle,
+		arg.Status,
+		arg.Captured,
+		arg.AmountCaptured,
+		arg.ProviderID,
+		arg.FailureCode,
+		arg.FailureMessage,
+		arg.Outcome,
+		arg.NextAction,
+		arg.Release,
+		arg.Details,
+		arg.CaptureOperationID,
+		arg.IntentID,
+		arg.ID,
+	)
+	return err
+}
+
+const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges WHERE operation_id = $1 FOR UPDATE
+`
+
+func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
+	row := db.QueryRow(ctx, chargeOfOperationLock, operationID)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeOfProviderEvent = `-- name: ChargeOfProviderEvent :one
+SELECT c.id, coalesce(c.provider_account, 0)::smallint AS account, c.operation_id, c.status,
+    c.settled_at, c.captured, c.release, c.capture_operation_id, c.intent_id FROM (
+    SELECT p.id FROM charges p WHERE p.provider = 'stripe' AND p.provider_id = $1::text
+        AND $1::text <> ''
+    UNION ALL
+    SELECT o.id FROM charges o WHERE o.operation_id = $2::text
+        AND $2::text <> ''
+    UNION ALL
+    SELECT r.charge_id FROM refunds r
+    WHERE r.operation_id = $2::text AND $2::text <> ''
+) f CROSS JOIN LATERAL (SELECT d.id, d.account_id, d.operation_id, d.status, d.amount, d.amount_captured, d.amount_refunded, d.amount_refund_pending, d.currency, d.capture, d.captured, d.customer, d.description, d.metadata, d.receipt_email, d.statement_descriptor_suffix, d.disputed, d.livemode, d.failure_code, d.failure_message, d.outcome, d.provider, d.provider_id, d.created_at, d.settled_at, d.capture_operation_id, d.intent_id, d.next_action, d.awaits_at, d.events, d.own_receipt, d.provider_account, d.capture_forgotten, d.reference, d.duplicate_of, d.reference_yielded, d.asks_at, d.release, d.hold_at, d.details, d.shipping, d.statement_descriptor, d.of_intent FROM charges d WHERE d.id = f.id LIMIT 1) c -- planner
+LIMIT 1
+`
+
+type ChargeOfProviderEventParams struct {
+	ProviderID  string
+	OperationID string
+}
+
+type ChargeOfProviderEventRow struct {
+	ID                 string
+	Account            int16
+	OperationID        string
+	Status             string
+	SettledAt          *time.Time
+	Captured           bool
+	Release            *string
+	CaptureOperationID *string
+	IntentID           *string
+}
+
+// The charge that an event of the provider speaks of, by the provider's id or by the operation that
+// made it or its refund.
+func (q *Queries) ChargeOfProviderEvent(ctx context.Context, db DBTX, arg ChargeOfProviderEventParams) (ChargeOfProviderEventRow, error) {
+	row := db.QueryRow(ctx, chargeOfProviderEvent, arg.ProviderID, arg.OperationID)
+	var i ChargeOfProviderEventRow
+	err := row.Scan(
+		&i.ID,
+		&i.Account,
+		&i.OperationID,
+		&i.Status,
+		&i.SettledAt,
+		&i.Captured,
+		&i.Release,
+		&i.CaptureOperationID,
+		&i.IntentID,
+	)
+	return i, err
 }
 
 const chargeOperation = `-- name: ChargeOperation :one
@@ -721,48 +2032,342 @@ func (q *Queries) ChargeOperation(ctx context.Context, db DBTX, id string) (stri
 	return operation_id, err
 }
 
+const chargeReferenceOf = `-- name: ChargeReferenceOf :one
+SELECT coalesce(c.reference, '')::text AS reference FROM charges c
+WHERE c.operation_id = $1
+`
+
+// For operators: of any account.
+func (q *Queries) ChargeReferenceOf(ctx context.Context, db DBTX, operationID string) (string, error) {
+	row := db.QueryRow(ctx, chargeReferenceOf, operationID)
+	var reference string
+	err := row.Scan(&reference)
+	return reference, err
+}
+
+const chargeReleaseCapture = `-- name: ChargeReleaseCapture :execrows
+UPDATE charges SET capture_operation_id = NULL, release = NULLIF(release, 'pending')
+WHERE (account_id = $1) IS TRUE -- planner
+    AND id = $2 AND capture_operation_id = $3::text AND NOT captured
+`
+
+type ChargeReleaseCaptureParams struct {
+	AccountID   string
+	ID          string
+	OperationID string
+}
+
+// The provider definitely refused: the charge may be captured, or let go of, by another operation.
+func (q *Queries) ChargeReleaseCapture(ctx context.Context, db DBTX, arg ChargeReleaseCaptureParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeReleaseCapture, arg.AccountID, arg.ID, arg.OperationID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeReserveCapture = `-- name: ChargeReserveCapture :execrows
+UPDATE charges SET capture_operation_id = $1::text
+WHERE (account_id = $2) IS TRUE -- planner
+    AND id = $3 AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded'
+    AND coalesce(release, '') = ''
+`
+
+type ChargeReserveCaptureParams struct {
+	OperationID string
+	AccountID   string
+	ID          string
+}
+
+func (q *Queries) ChargeReserveCapture(ctx context.Context, db DBTX, arg ChargeReserveCaptureParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeReserveCapture, arg.OperationID, arg.AccountID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeReserveConfirm = `-- name: ChargeReserveConfirm :execrows
+
+UPDATE charges SET capture_operation_id = $1::text
+WHERE id = $2 AND capture_operation_id IS NULL AND status = 'pending' AND provider_id IS NULL
+    AND settled_at IS NOT NULL AND coalesce(release, '') = ''
+`
+
+type ChargeReserveConfirmParams struct {
+	OperationID string
+	ID          string
+}
+
+// planner
+// An operation is about to confirm the charge's intent, or to change it.
+func (q *Queries) ChargeReserveConfirm(ctx context.Context, db DBTX, arg ChargeReserveConfirmParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeReserveConfirm, arg.OperationID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeReserveForgotten = `-- name: ChargeReserveForgotten :execrows
+
+UPDATE charges SET capture_operation_id = $1::text
+WHERE (account_id = $2) IS TRUE -- planner
+    AND id = $3 AND capture_operation_id IS NULL AND (captured OR release <> 'pending')
+    AND capture_forgotten
+`
+
+type ChargeReserveForgottenParams struct {
+	OperationID string
+	AccountID   string
+	ID          string
+}
+
+// planner
+// A capture that was forgotten comes again, or what let go of the charge.
+func (q *Queries) ChargeReserveForgotten(ctx context.Context, db DBTX, arg ChargeReserveForgottenParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeReserveForgotten, arg.OperationID, arg.AccountID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeReserveRefund = `-- name: ChargeReserveRefund :execrows
+UPDATE charges SET amount_refund_pending = amount_refund_pending + $1::bigint
+WHERE (account_id = $2) IS TRUE -- planner
+    AND id = $3
+`
+
+type ChargeReserveRefundParams struct {
+	Amount    int64
+	AccountID string
+	ID        string
+}
+
+// The CHECK on the table holds whatever this statement or its caller may get wrong.
+func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeReserveRefundParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeReserveRefund, arg.Amount, arg.AccountID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeReserveRelease = `-- name: ChargeReserveRelease :execrows
+UPDATE charges SET capture_operation_id = $1::text, release = 'pending'
+WHERE (account_id = $2) IS TRUE -- planner
+    AND id = $3 AND capture_operation_id IS NULL AND NOT captured
+    AND coalesce(release, '') = '' -- planner
+    AND (status = 'succeeded' OR status = 'pending' AND settled_at IS NOT NULL
+        AND intent_id IS NOT NULL)
+`
+
+type ChargeReserveReleaseParams struct {
+	OperationID string
+	AccountID   string
+	ID          string
+}
+
+// An operation is about to let go of what is authorised, or to end what waits for its payer.
+func (q *Queries) ChargeReserveRelease(ctx context.Context, db DBTX, arg ChargeReserveReleaseParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeReserveRelease, arg.OperationID, arg.AccountID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeRestore = `-- name: ChargeRestore :execrows
+INSERT INTO charges (id, account_id, operation_id, status, amount, amount_captured, currency,
+    capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix,
+    disputed, livemode, failure_code, failure_message, outcome, provider_id, created_at, settled_at,
+    intent_id, events, next_action, awaits_at, capture_forgotten, provider_account, reference,
+    duplicate_of, details, shipping, statement_descriptor, reference_yielded)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+    $9, $10, $11, $12, $13,
+    $14, $15, $16, $17, $18,
+    $19, $20, $21, clock_timestamp(),
+    $22, 1, $23,
+    CASE WHEN $4 = 'pending' AND $22::text IS NOT NULL
+        THEN clock_timestamp() END, $24, NULLIF($25::smallint, 0),
+    $26::text, $27::text, $28,
+    $29, $30,
+    -- what took the reference while this charge was forgotten keeps it
+    $4 <> 'failed' AND EXISTS (SELECT FROM charges r
+        WHERE r.account_id = $2 AND r.reference = $26::text
+            AND r.livemode = $16 AND NOT r.reference_yielded
+            AND coalesce(r.duplicate_of, '') = coalesce($27::text, '')
+            AND r.status <> 'failed' AND coalesce(r.release, 'pending') = 'pending'
+            AND (NOT r.captured OR r.amount_refunded < r.amount_captured)))
+ON CONFLICT (operation_id) DO NOTHING
+`
+
+type ChargeRestoreParams struct {
+	ID               string
+	AccountID        string
+	OperationID      string
+	Status           string
+	Amount           int64
+	AmountCaptured   int64
+	Currency         string
+	Capture          bool
+	Captured         bool
+	Customer         *string
+	Description      *string
+	Metadata         []byte
+	ReceiptEmail     *string
+	Suffix           *string
+	Disputed         bool
+	Livemode         bool
+	FailureCode      *string
+	FailureMessage   *string
+	Outcome          []byte
+	ProviderID       *string
+	CreatedAt        time.Time
+	IntentID         *string
+	NextAction       []byte
+	CaptureForgotten bool
+	ProviderAccount  int16
+	Reference        *string
+	DuplicateOf      *string
+	Details          *string
+	Shipping         []byte
+	Descriptor       *string
+}
+
+func (q *Queries) ChargeRestore(ctx context.Context, db DBTX, arg ChargeRestoreParams) (int64, error) {
+	result, err := db.Exec(ctx, chargeRestore,
+		arg.ID,
+		arg.AccountID,
+		arg.OperationID,
+		arg.Status,
+		arg.Amount,
+		arg.AmountCaptured,
+		arg.Currency,
+		arg.Capture,
+		arg.Captured,
+		arg.Customer,
+		arg.Description,
+		arg.Metadata,
+		arg.ReceiptEmail,
+		arg.Suffix,
+		arg.Disputed,
+		arg.Livemode,
+		arg.FailureCode,
+		arg.FailureMessage,
+		arg.Outcome,
+		arg.ProviderID,
+		arg.CreatedAt,
+		arg.IntentID,
+		arg.NextAction,
+		arg.CaptureForgotten,
+		arg.ProviderAccount,
+		arg.Reference,
+		arg.DuplicateOf,
+		arg.Details,
+		arg.Shipping,
+		arg.Descriptor,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const chargeSetDisputed = `-- name: ChargeSetDisputed :exec
+UPDATE charges SET disputed = $1 WHERE id = $2
+`
+
+type ChargeSetDisputedParams struct {
+	Disputed bool
+	ID       string
+}
+
+// The charge is locked.
+func (q *Queries) ChargeSetDisputed(ctx context.Context, db DBTX, arg ChargeSetDisputedParams) error {
+	_, err := db.Exec(ctx, chargeSetDisputed, arg.Disputed, arg.ID)
+	return err
+}
+
+const chargeSetRefunded = `-- name: ChargeSetRefunded :exec
+UPDATE charges SET amount_refunded = $1 WHERE id = $2
+`
+
+type ChargeSetRefundedParams struct {
+	AmountRefunded int64
+	ID             string
+}
+
+// A refund that had counted failed after all; the row is locked.
+func (q *Queries) ChargeSetRefunded(ctx context.Context, db DBTX, arg ChargeSetRefundedParams) error {
+	_, err := db.Exec(ctx, chargeSetRefunded, arg.AmountRefunded, arg.ID)
+	return err
+}
+
 const chargeSettle = `-- name: ChargeSettle :many
 WITH x AS (
-    SELECT account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body, charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload, log_event, log_actor, log_detail, intent_id, next_action FROM ROWS FROM (
-        unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
-        unnest($5::text[]), unnest($6::text[]), unnest($7::smallint[]),
-        unnest($8::bytea[]), unnest($9::bytea[]), unnest($10::text[]),
-        unnest($11::text[]), unnest($12::bigint[]), unnest($13::boolean[]), unnest($14::boolean[]),
-        unnest($15::text[]), unnest($16::text[]), unnest($17::text[]), unnest($18::text[]),
+    SELECT account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body, charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload, log_event, log_actor, log_detail, intent_id, next_action, details FROM ROWS FROM (
+        unnest($1::text[]), unnest($2::text[]), unnest($3::text[]),
+        unnest($4::text[]), unnest($5::text[]),
+        unnest($6::text[]), unnest($7::smallint[]),
+        unnest($8::bytea[]), unnest($9::bytea[]),
+        unnest($10::text[]), unnest($11::text[]), unnest($12::bigint[]),
+        unnest($13::boolean[]), unnest($14::boolean[]), unnest($15::text[]),
+        unnest($16::text[]), unnest($17::text[]), unnest($18::text[]),
         unnest($19::text[]), unnest($20::text[]), unnest($21::bytea[]),
         unnest($22::text[]), unnest($23::text[]), unnest($24::text[]),
-        unnest($25::text[]), unnest($26::text[])
-    ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code, response_headers, response_body,
-        charge_id, status, amount_captured, captured, disputed, failure_code, failure_message, outcome, provider_id,
-        event_id, event_type, event_payload, log_event, log_actor, log_detail, intent_id, next_action)
-    WHERE x.operation_id > '' AND x.lease_token > '' AND x.charge_id > ''
+        unnest($25::text[]), unnest($26::text[]), unnest($27::text[])
+    ) AS x (account_id, key, operation_id, lease_token, recovery_point, key_status, response_code,
+        response_headers, response_body, charge_id, status, amount_captured, captured, disputed,
+        failure_code, failure_message, outcome, provider_id, event_id, event_type, event_payload,
+        log_event, log_actor, log_detail, intent_id, next_action, details)
+    WHERE x.operation_id > '' AND x.lease_token > '' AND x.charge_id > '' -- planner
 ), won AS (
     UPDATE idempotency_keys k SET
-        status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL, next_run_at = NULL,
-        response_code = x.response_code, response_headers = x.response_headers, response_body = x.response_body,
-        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $27::interval
-    FROM x JOIN charges c ON c.id = x.charge_id AND c.operation_id = x.operation_id AND c.account_id = x.account_id
-        AND c.status = 'pending' AND coalesce(c.provider_id, '') = ''
+        status = x.key_status, recovery_point = 'finished', lease_token = NULL, locked_at = NULL,
+        next_run_at = NULL,
+        response_code = x.response_code, response_headers = x.response_headers,
+        response_body = x.response_body,
+        finished_at = clock_timestamp(), expires_at = clock_timestamp() + $28::interval
+    -- Both guards stand here, so that neither the key nor the charge is written without the other.
+    FROM x JOIN charges c ON c.id = x.charge_id AND c.operation_id = x.operation_id
+        AND (c.account_id = x.account_id) IS TRUE -- planner
+        AND coalesce(c.status = 'pending', false) AND c.provider_id IS NULL -- planner
     WHERE k.account_id = x.account_id AND k.key = x.key AND k.operation_id = x.operation_id
-        AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point AND k.finished_at IS NULL
+        AND k.lease_token = x.lease_token AND k.recovery_point = x.recovery_point
+        AND k.finished_at IS NULL -- planner
     RETURNING k.operation_id, k.attempts, k.last_attempt_at
 ), settled AS (
     UPDATE charges c SET
-        status = x.status, amount_captured = x.amount_captured, captured = x.captured, disputed = x.disputed,
+        status = x.status, amount_captured = x.amount_captured, captured = x.captured,
+        disputed = x.disputed,
         failure_code = NULLIF(x.failure_code, ''), failure_message = NULLIF(x.failure_message, ''),
-        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''), settled_at = clock_timestamp(),
-        intent_id = NULLIF(x.intent_id, ''), events = 1, next_action = NULLIF(x.next_action, '')::jsonb,
-        awaits_at = CASE WHEN x.status = 'pending' AND x.intent_id <> '' THEN clock_timestamp() + interval '1 minute' END
+        outcome = NULLIF(x.outcome, '')::jsonb, provider_id = NULLIF(x.provider_id, ''),
+        settled_at = clock_timestamp(),
+        intent_id = NULLIF(x.intent_id, ''), events = 1,
+        next_action = NULLIF(x.next_action, '')::jsonb, details = NULLIF(x.details, ''),
+        awaits_at = CASE WHEN x.status = 'pending' AND x.intent_id <> ''
+            THEN clock_timestamp() + interval '1 minute' END
     FROM x JOIN won ON won.operation_id = x.operation_id
     WHERE c.id = x.charge_id
+    RETURNING c.operation_id
+), counter AS (
+    -- Locked until the commit is durable, so positions become visible in their order. Taken last:
+    -- whoever holds it waits for nothing but the disk.
+    UPDATE outbox_counter o SET last_position = o.last_position + (SELECT count(*) FROM settled)
+    WHERE EXISTS (SELECT FROM settled)
+    RETURNING o.last_position
 ), told AS (
-    INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
-    SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload
-    FROM x JOIN won ON won.operation_id = x.operation_id
+    INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, position)
+    SELECT x.event_id, x.account_id, x.event_type, x.operation_id, x.charge_id, x.event_payload,
+        counter.last_position + 1 - row_number() OVER ()
+    FROM x JOIN settled ON settled.operation_id = x.operation_id CROSS JOIN counter
     ON CONFLICT (event_id) DO NOTHING
 ), logged AS (
     INSERT INTO operation_log (operation_id, event, attempt, actor, began_at, detail, reference)
-    SELECT won.operation_id, x.log_event, won.attempts, x.log_actor, won.last_attempt_at, x.log_detail, x.provider_id
+    SELECT won.operation_id, x.log_event, won.attempts, x.log_actor, won.last_attempt_at,
+        x.log_detail, x.provider_id
     FROM x JOIN won ON won.operation_id = x.operation_id
     WHERE x.log_event <> ''
 )
@@ -796,14 +2401,12 @@ type ChargeSettleParams struct {
 	LogDetails      []string
 	IntentIds       []string
 	NextActions     []string
+	Details         []string
 	KeyTtl          time.Duration
 }
 
-// Commit 2: the stored answer, the settled charge and its event, of those rows that still hold their lease and whose charge
-// is still pending. Both guards stand in one place, so neither half is written without the other. finished_at says what
-// status = 'in_progress' would: said so, a planner cannot come to read the whole partial index of unfinished keys for it. Nor, by coalesce, all
-// of charges_provider_id for those without one, as it would for as long as it believes the table to be empty; nor, by the three that are never
-// empty and make it expect one row rather than ten, the keys from end to end.
+// Commit 2: stores the answer, the settled charge and its event with its position, for each row
+// whose lease is still held and whose charge is still pending.
 func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettleParams) ([]string, error) {
 	rows, err := db.Query(ctx, chargeSettle,
 		arg.AccountIds,
@@ -832,6 +2435,7 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 		arg.LogDetails,
 		arg.IntentIds,
 		arg.NextActions,
+		arg.Details,
 		arg.KeyTtl,
 	)
 	if err != nil {
@@ -852,24 +2456,118 @@ func (q *Queries) ChargeSettle(ctx context.Context, db DBTX, arg ChargeSettlePar
 	return items, nil
 }
 
-const chargeTakeAwaiting = `-- name: ChargeTakeAwaiting :many
-UPDATE charges c SET awaits_at = clock_timestamp() + least(greatest(clock_timestamp() - c.created_at, interval '1 minute'), interval '6 hours')
-WHERE c.id IN (
-    SELECT d.id FROM charges d WHERE d.awaits_at <= (SELECT clock_timestamp()) AND d.id > '' AND d.operation_id > '' ORDER BY d.awaits_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
-)
-RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id, coalesce(c.provider_account, 0)::smallint AS provider_account
+const chargeSettleRefund = `-- name: ChargeSettleRefund :one
+UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint,
+    amount_refunded = amount_refunded + $2::bigint
+WHERE (account_id = $3) IS TRUE -- planner
+    AND id = $4
+RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent
 `
+
+type ChargeSettleRefundParams struct {
+	Amount    int64
+	Refunded  int64
+	AccountID string
+	ID        string
+}
+
+// Moves a reserved amount to what was refunded (@refunded), or gives it back.
+func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSettleRefundParams) (Charge, error) {
+	row := db.QueryRow(ctx, chargeSettleRefund,
+		arg.Amount,
+		arg.Refunded,
+		arg.AccountID,
+		arg.ID,
+	)
+	var i Charge
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.AmountCaptured,
+		&i.AmountRefunded,
+		&i.AmountRefundPending,
+		&i.Currency,
+		&i.Capture,
+		&i.Captured,
+		&i.Customer,
+		&i.Description,
+		&i.Metadata,
+		&i.ReceiptEmail,
+		&i.StatementDescriptorSuffix,
+		&i.Disputed,
+		&i.Livemode,
+		&i.FailureCode,
+		&i.FailureMessage,
+		&i.Outcome,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.CaptureOperationID,
+		&i.IntentID,
+		&i.NextAction,
+		&i.AwaitsAt,
+		&i.Events,
+		&i.OwnReceipt,
+		&i.ProviderAccount,
+		&i.CaptureForgotten,
+		&i.Reference,
+		&i.DuplicateOf,
+		&i.ReferenceYielded,
+		&i.AsksAt,
+		&i.Release,
+		&i.HoldAt,
+		&i.Details,
+		&i.Shipping,
+		&i.StatementDescriptor,
+		&i.OfIntent,
+	)
+	return i, err
+}
+
+const chargeTakeAwaiting = `-- name: ChargeTakeAwaiting :many
+UPDATE charges c SET awaits_at = clock_timestamp() + least(
+    CASE WHEN c.of_intent THEN interval '30 days' ELSE interval '6 hours' END,
+    greatest(w.since, interval '1 minute'), w.rest)
+FROM (
+    SELECT e.id, clock_timestamp() >= e.ends AS over,
+        clock_timestamp() - CASE WHEN clock_timestamp() < e.ends THEN e.created_at ELSE e.ends END
+            AS since,
+        CASE WHEN clock_timestamp() < e.ends THEN e.ends - clock_timestamp() END AS rest
+    FROM (
+        SELECT d.id, d.created_at, d.settled_at + $1::interval AS ends
+        FROM charges d
+        WHERE d.awaits_at <= (SELECT clock_timestamp()) AND d.id > '' AND d.operation_id > '' -- planner
+        ORDER BY d.awaits_at LIMIT $2::integer FOR UPDATE SKIP LOCKED
+    ) e
+) w
+WHERE c.id = w.id
+RETURNING c.id, c.operation_id, c.intent_id::text AS intent_id,
+coalesce(c.provider_account, 0)::smallint AS provider_account,
+(coalesce(w.over, false) AND NOT c.of_intent)::boolean AS over
+`
+
+type ChargeTakeAwaitingParams struct {
+	PayerWindow time.Duration
+	MaxRows     int32
+}
 
 type ChargeTakeAwaitingRow struct {
 	ID              string
 	OperationID     string
 	IntentID        string
 	ProviderAccount int16
+	Over            bool
 }
 
-// Takes charges that wait for their payer and are due to be asked for; moving the time on, ever further, is the lease.
-func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, most int32) ([]ChargeTakeAwaitingRow, error) {
-	rows, err := db.Query(ctx, chargeTakeAwaiting, most)
+// Takes charges that wait for their payer and are due to be asked for; moving the time on, ever
+// further, is the lease. Each is due when its wait is over, and from then on, if it cannot be
+// ended, soon and ever later again. A client's intent waits for as long as the client lets it.
+func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, arg ChargeTakeAwaitingParams) ([]ChargeTakeAwaitingRow, error) {
+	rows, err := db.Query(ctx, chargeTakeAwaiting, arg.PayerWindow, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -882,6 +2580,7 @@ func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, most int32) (
 			&i.OperationID,
 			&i.IntentID,
 			&i.ProviderAccount,
+			&i.Over,
 		); err != nil {
 			return nil, err
 		}
@@ -893,9 +2592,168 @@ func (q *Queries) ChargeTakeAwaiting(ctx context.Context, db DBTX, most int32) (
 	return items, nil
 }
 
+const chargeTakeHeld = `-- name: ChargeTakeHeld :many
+WITH again AS (
+    SELECT d.id FROM charges d
+    WHERE d.hold_at <= (SELECT clock_timestamp()) -- planner
+        AND d.status = 'succeeded' AND NOT d.captured AND d.release IS NULL
+        AND d.id > '' AND d.operation_id > '' -- planner
+    ORDER BY d.hold_at, d.created_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
+), first AS (
+    SELECT d.id FROM charges d
+    WHERE d.hold_at IS NULL
+        AND d.created_at <= (SELECT clock_timestamp() - interval '7 days') -- planner
+        AND d.status = 'succeeded' AND NOT d.captured AND d.release IS NULL
+        AND d.id > '' AND d.operation_id > '' -- planner
+    ORDER BY d.hold_at, d.created_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
+)
+UPDATE charges c SET hold_at = clock_timestamp()
+    + greatest((clock_timestamp() - c.created_at) / 7, interval '1 day')
+WHERE c.id IN (SELECT again.id FROM again UNION ALL SELECT first.id FROM first)
+RETURNING c.id, c.operation_id, c.provider_id::text AS provider_id,
+coalesce(c.provider_account, 0)::smallint AS provider_account
+`
+
+type ChargeTakeHeldRow struct {
+	ID              string
+	OperationID     string
+	ProviderID      string
+	ProviderAccount int16
+}
+
+// Takes authorisations that may have lapsed and are due to be asked for: a week after they were
+// made, and then ever more rarely. Moving the time on is the lease.
+func (q *Queries) ChargeTakeHeld(ctx context.Context, db DBTX, maxRows int32) ([]ChargeTakeHeldRow, error) {
+	rows, err := db.Query(ctx, chargeTakeHeld, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargeTakeHeldRow
+	for rows.Next() {
+		var i ChargeTakeHeldRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OperationID,
+			&i.ProviderID,
+			&i.ProviderAccount,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeTakeUnderWay = `-- name: ChargeTakeUnderWay :many
+UPDATE charges c SET asks_at = clock_timestamp()
+    + least(greatest(clock_timestamp() - c.created_at, interval '1 minute'), interval '6 hours')
+WHERE c.id IN (
+    SELECT d.id FROM charges d
+    WHERE d.status = 'pending' AND d.provider_id IS NOT NULL
+        AND coalesce(d.asks_at, d.created_at) <= (SELECT clock_timestamp()) -- planner
+        AND d.id > '' AND d.operation_id > '' -- planner
+    ORDER BY coalesce(d.asks_at, d.created_at) LIMIT $1::integer FOR UPDATE SKIP LOCKED
+)
+RETURNING c.operation_id, c.provider_id::text AS provider_id,
+coalesce(c.provider_account, 0)::smallint AS provider_account
+`
+
+type ChargeTakeUnderWayRow struct {
+	OperationID     string
+	ProviderID      string
+	ProviderAccount int16
+}
+
+// Takes charges that the provider has as pending and that are due to be asked for; moving the time
+// on, ever further, is the lease.
+func (q *Queries) ChargeTakeUnderWay(ctx context.Context, db DBTX, maxRows int32) ([]ChargeTakeUnderWayRow, error) {
+	rows, err := db.Query(ctx, chargeTakeUnderWay, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargeTakeUnderWayRow
+	for rows.Next() {
+		var i ChargeTakeUnderWayRow
+		if err := rows.Scan(&i.OperationID, &i.ProviderID, &i.ProviderAccount); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const chargeUpdate = `-- name: ChargeUpdate :exec
+UPDATE charges SET description = $1, metadata = $2,
+    receipt_email = $3, shipping = $4
+WHERE id = $5
+`
+
+type ChargeUpdateParams struct {
+	Description  *string
+	Metadata     []byte
+	ReceiptEmail *string
+	Shipping     []byte
+	ID           string
+}
+
+// What a client says of a charge; the row is locked.
+func (q *Queries) ChargeUpdate(ctx context.Context, db DBTX, arg ChargeUpdateParams) error {
+	_, err := db.Exec(ctx, chargeUpdate,
+		arg.Description,
+		arg.Metadata,
+		arg.ReceiptEmail,
+		arg.Shipping,
+		arg.ID,
+	)
+	return err
+}
+
+const chargeWaits = `-- name: ChargeWaits :exec
+UPDATE charges SET next_action = $1 WHERE id = $2 AND status = 'pending'
+`
+
+type ChargeWaitsParams struct {
+	NextAction []byte
+	ID         string
+}
+
+// What the payer of an intent's charge has to do now; the row is locked.
+func (q *Queries) ChargeWaits(ctx context.Context, db DBTX, arg ChargeWaitsParams) error {
+	_, err := db.Exec(ctx, chargeWaits, arg.NextAction, arg.ID)
+	return err
+}
+
+const chargeYieldReference = `-- name: ChargeYieldReference :exec
+UPDATE charges c SET reference_yielded = true
+WHERE c.id = $1 AND c.reference IS NOT NULL AND NOT c.reference_yielded
+    AND EXISTS (SELECT FROM charges r
+        WHERE r.account_id = c.account_id AND r.reference = c.reference
+            AND r.livemode = c.livemode AND r.id <> c.id AND NOT r.reference_yielded
+            AND coalesce(r.duplicate_of, '') = coalesce(c.duplicate_of, '')
+            AND r.status <> 'failed' AND coalesce(r.release, 'pending') = 'pending'
+            AND (NOT r.captured OR r.amount_refunded < r.amount_captured))
+`
+
+// Before a charge that was not live any more becomes live again: a reference that another charge
+// took meanwhile stays with that.
+func (q *Queries) ChargeYieldReference(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, chargeYieldReference, id)
+	return err
+}
+
 const chargesCreated = `-- name: ChargesCreated :many
-SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at, coalesce(c.provider_account, 0)::smallint AS provider_account FROM charges c
-WHERE c.provider_id IS NOT NULL AND c.created_at < $1::timestamptz AND (c.created_at, c.id) > ($2::timestamptz, $3::text)
+SELECT c.id, c.operation_id, c.status, c.provider_id::text AS provider_id, c.created_at,
+    coalesce(c.provider_account, 0)::smallint AS provider_account FROM charges c
+WHERE c.provider_id IS NOT NULL AND c.created_at < $1::timestamptz
+    AND (c.created_at, c.id) > ($2::timestamptz, $3::text)
 ORDER BY c.created_at, c.id
 LIMIT $4::integer
 `
@@ -904,7 +2762,7 @@ type ChargesCreatedParams struct {
 	Before  time.Time
 	AfterAt time.Time
 	AfterID string
-	Most    int32
+	MaxRows int32
 }
 
 type ChargesCreatedRow struct {
@@ -916,13 +2774,14 @@ type ChargesCreatedRow struct {
 	ProviderAccount int16
 }
 
-// For the audit: a page of the charges of any account that a provider has, in the order of their making.
+// For the audit: a page of the charges of any account that a provider has, in the order of their
+// making.
 func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreatedParams) ([]ChargesCreatedRow, error) {
 	rows, err := db.Query(ctx, chargesCreated,
 		arg.Before,
 		arg.AfterAt,
 		arg.AfterID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -949,11 +2808,91 @@ func (q *Queries) ChargesCreated(ctx context.Context, db DBTX, arg ChargesCreate
 	return items, nil
 }
 
+const chargesOfIDs = `-- name: ChargesOfIDs :many
+SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten, reference, duplicate_of, reference_yielded, asks_at, release, hold_at, details, shipping, statement_descriptor, of_intent FROM charges
+WHERE id = ANY($1::text[]) AND (account_id = $2) IS TRUE
+`
+
+type ChargesOfIDsParams struct {
+	Ids       []string
+	AccountID string
+}
+
+func (q *Queries) ChargesOfIDs(ctx context.Context, db DBTX, arg ChargesOfIDsParams) ([]Charge, error) {
+	rows, err := db.Query(ctx, chargesOfIDs, arg.Ids, arg.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Charge
+	for rows.Next() {
+		var i Charge
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.AmountCaptured,
+			&i.AmountRefunded,
+			&i.AmountRefundPending,
+			&i.Currency,
+			&i.Capture,
+			&i.Captured,
+			&i.Customer,
+			&i.Description,
+			&i.Metadata,
+			&i.ReceiptEmail,
+			&i.StatementDescriptorSuffix,
+			&i.Disputed,
+			&i.Livemode,
+			&i.FailureCode,
+			&i.FailureMessage,
+			&i.Outcome,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.CaptureOperationID,
+			&i.IntentID,
+			&i.NextAction,
+			&i.AwaitsAt,
+			&i.Events,
+			&i.OwnReceipt,
+			&i.ProviderAccount,
+			&i.CaptureForgotten,
+			&i.Reference,
+			&i.DuplicateOf,
+			&i.ReferenceYielded,
+			&i.AsksAt,
+			&i.Release,
+			&i.HoldAt,
+			&i.Details,
+			&i.Shipping,
+			&i.StatementDescriptor,
+			&i.OfIntent,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const chargesOfOperations = `-- name: ChargesOfOperations :many
-SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, EXISTS (
+
+SELECT c.id, c.account_id, c.operation_id, c.status, c.amount, c.amount_captured, c.amount_refunded, c.amount_refund_pending, c.currency, c.capture, c.captured, c.customer, c.description, c.metadata, c.receipt_email, c.statement_descriptor_suffix, c.disputed, c.livemode, c.failure_code, c.failure_message, c.outcome, c.provider, c.provider_id, c.created_at, c.settled_at, c.capture_operation_id, c.intent_id, c.next_action, c.awaits_at, c.events, c.own_receipt, c.provider_account, c.capture_forgotten, c.reference, c.duplicate_of, c.reference_yielded, c.asks_at, c.release, c.hold_at, c.details, c.shipping, c.statement_descriptor, c.of_intent, EXISTS (
         SELECT FROM idempotency_keys k
-        WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL AND k.locked_at > clock_timestamp() - $1::interval
-    ) AS running
+        WHERE k.operation_id = c.operation_id AND k.lease_token IS NOT NULL
+            AND k.locked_at > clock_timestamp() - $1::interval
+    ) AS running, (
+        SELECT coalesce(sum(r.amount), 0)::bigint FROM refunds r
+        WHERE r.charge_id = c.id AND r.provider_id IS NOT NULL
+            AND r.status NOT IN ('failed', 'canceled')
+    ) AS refunds_sum
 FROM charges c WHERE c.operation_id = ANY ($2::text[])
 `
 
@@ -963,11 +2902,14 @@ type ChargesOfOperationsParams struct {
 }
 
 type ChargesOfOperationsRow struct {
-	Charge  Charge
-	Running bool
+	Charge     Charge
+	Running    bool
+	RefundsSum int64
 }
 
+// planner
 // For the audit: of any account. running: somebody works on its operation at this moment.
+// refunds_sum: what its refunds add up to.
 func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesOfOperationsParams) ([]ChargesOfOperationsRow, error) {
 	rows, err := db.Query(ctx, chargesOfOperations, arg.StaleAfter, arg.OperationIds)
 	if err != nil {
@@ -1011,7 +2953,18 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 			&i.Charge.OwnReceipt,
 			&i.Charge.ProviderAccount,
 			&i.Charge.CaptureForgotten,
+			&i.Charge.Reference,
+			&i.Charge.DuplicateOf,
+			&i.Charge.ReferenceYielded,
+			&i.Charge.AsksAt,
+			&i.Charge.Release,
+			&i.Charge.HoldAt,
+			&i.Charge.Details,
+			&i.Charge.Shipping,
+			&i.Charge.StatementDescriptor,
+			&i.Charge.OfIntent,
 			&i.Running,
+			&i.RefundsSum,
 		); err != nil {
 			return nil, err
 		}
@@ -1021,4 +2974,192 @@ func (q *Queries) ChargesOfOperations(ctx context.Context, db DBTX, arg ChargesO
 		return nil, err
 	}
 	return items, nil
+}
+
+const chargesUncaptured = `-- name: ChargesUncaptured :many
+SELECT c.id, c.operation_id, c.provider_id::text AS provider_id, c.created_at FROM charges c
+WHERE c.status = 'succeeded' AND NOT c.captured AND c.release IS NULL
+    AND c.provider_id IS NOT NULL
+    AND ($1::smallint = 0
+        OR coalesce(c.provider_account, 1) = $1::smallint)
+        AND c.created_at > clock_timestamp() - $2::interval
+    AND (c.created_at, c.id) > ($3::timestamptz, $4::text)
+ORDER BY c.created_at, c.id LIMIT $5::integer
+`
+
+type ChargesUncapturedParams struct {
+	ProviderAccount int16
+	Life            time.Duration
+	AfterAt         time.Time
+	AfterID         string
+	MaxRows         int32
+}
+
+type ChargesUncapturedRow struct {
+	ID          string
+	OperationID string
+	ProviderID  string
+	CreatedAt   time.Time
+}
+
+// Authorisations that may have been captured since, the oldest first; none lives longer.
+func (q *Queries) ChargesUncaptured(ctx context.Context, db DBTX, arg ChargesUncapturedParams) ([]ChargesUncapturedRow, error) {
+	rows, err := db.Query(ctx, chargesUncaptured,
+		arg.ProviderAccount,
+		arg.Life,
+		arg.AfterAt,
+		arg.AfterID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChargesUncapturedRow
+	for rows.Next() {
+		var i ChargesUncapturedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OperationID,
+			&i.ProviderID,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const newestAtProvider = `-- name: NewestAtProvider :many
+SELECT c.provider_id::text AS provider_id, c.created_at, c.livemode FROM charges c
+WHERE c.provider_id IS NOT NULL AND c.settled_at IS NOT NULL
+    AND ($1::smallint = 0
+    OR coalesce(c.provider_account, 1) = $1::smallint) ORDER BY c.id DESC
+    LIMIT $2::integer
+`
+
+type NewestAtProviderParams struct {
+	ProviderAccount int16
+	MaxRows         int32
+}
+
+type NewestAtProviderRow struct {
+	ProviderID string
+	CreatedAt  time.Time
+	Livemode   bool
+}
+
+// Of the charges that the provider is known to have, those that were made last; of all its accounts
+// (0) or of one. Ids are in the order of time.
+func (q *Queries) NewestAtProvider(ctx context.Context, db DBTX, arg NewestAtProviderParams) ([]NewestAtProviderRow, error) {
+	rows, err := db.Query(ctx, newestAtProvider, arg.ProviderAccount, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []NewestAtProviderRow
+	for rows.Next() {
+		var i NewestAtProviderRow
+		if err := rows.Scan(&i.ProviderID, &i.CreatedAt, &i.Livemode); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const operationsForgotten = `-- name: OperationsForgotten :many
+SELECT o.id::text AS id FROM unnest($1::text[]) AS o (id)
+WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id OFFSET 0) -- planner
+    AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id OFFSET 0) -- planner
+    AND NOT EXISTS (SELECT FROM recovered_keys k WHERE k.operation_id = o.id)
+    AND NOT EXISTS (SELECT FROM idempotency_keys k
+        WHERE k.operation_id = o.id OFFSET 0)
+`
+
+// Which of these operations nothing here tells of. One that could not be rebuilt is known by its
+// key: it is found once, not at every start.
+func (q *Queries) OperationsForgotten(ctx context.Context, db DBTX, operationIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, operationsForgotten, operationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const operationsUnknown = `-- name: OperationsUnknown :many
+
+SELECT o.id::text AS id FROM unnest($1::text[]) AS o (id)
+WHERE NOT EXISTS (SELECT FROM charges c WHERE c.operation_id = o.id OFFSET 0) -- planner
+    AND NOT EXISTS (SELECT FROM refunds r WHERE r.operation_id = o.id OFFSET 0)
+`
+
+// planner
+// Which of these operations made nothing that is here.
+func (q *Queries) OperationsUnknown(ctx context.Context, db DBTX, operationIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, operationsUnknown, operationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const providerAccountOfOperation = `-- name: ProviderAccountOfOperation :one
+
+SELECT coalesce(c.provider_account, 0)::smallint AS number FROM charges c WHERE c.id = (
+    SELECT coalesce((SELECT r.charge_id FROM refunds r WHERE r.id = k.resource_id), k.resource_id)
+    FROM idempotency_keys k WHERE k.operation_id = $1
+)
+`
+
+// planner
+// The account of an operation, by its charge: 0 is the first one's.
+func (q *Queries) ProviderAccountOfOperation(ctx context.Context, db DBTX, operationID string) (int16, error) {
+	row := db.QueryRow(ctx, providerAccountOfOperation, operationID)
+	var number int16
+	err := row.Scan(&number)
+	return number, err
+}
+
+const providerAccountUsed = `-- name: ProviderAccountUsed :one
+SELECT EXISTS (SELECT FROM charges)::boolean AS used
+`
+
+// Whether any operation was ever sent, to whichever account: each is about a charge.
+func (q *Queries) ProviderAccountUsed(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, providerAccountUsed)
+	var used bool
+	err := row.Scan(&used)
+	return used, err
 }

@@ -8,46 +8,54 @@ import (
 	"sync/atomic"
 )
 
-// companyMax is how many rows share one transaction at most: enough for every caller of a busy server, small enough that one
-// statement stays far below a megabyte and a failed one is cheap to take apart.
-const companyMax = 512
+// batchMax is how many rows one transaction has at most: enough for every caller of a busy server,
+// few enough that a statement stays far below a megabyte and a failed one is cheap to repeat row by
+// row.
+const batchMax = 512
 
-// ErrNotWritten: the row was not taken, and was and will not be written: its caller gave up before, or it was not let in.
+// ErrNotWritten means that the row was not written and will not be: its caller gave up before, or
+// the queue was full.
 var ErrNotWritten = fmt.Errorf("the row was not taken: %w", ErrUnavailable)
 
-// ErrBusy is the [ErrNotWritten] of a row that was not let in: too many wait already.
+// ErrBusy is the [ErrNotWritten] of a row that found the queue full.
 var ErrBusy = fmt.Errorf("too many rows wait to be written: %w", ErrNotWritten)
 
-// ErrMaybeWritten: the caller gave up while its row was being written; it may or may not be.
+// ErrMaybeWritten means that the caller gave up while its row was being written. It may or may not
+// be written.
 var ErrMaybeWritten = fmt.Errorf("gave up while the row was being written: %w", ErrUnavailable)
 
-// Committer writes rows in company: whatever queued up while the last transaction was committing is written by one set-based statement,
-// in one transaction, with one fsync. There is no timer: a row that comes alone is written at once, alone.
+// Committer writes rows in batches: the rows that queued up while the last transaction was
+// committing are written together by one set-based statement, in one transaction, with one fsync.
+// There is no timer: a row that finds the committer idle is written at once. A Committer is safe
+// for concurrent use once its fields are set.
 //
-// Rows stay independent. The statement carries a fence for each row and returns the rows that won; a row that loses its fence loses
-// alone; when a statement fails, its rows are run again one by one, so that a bad row hurts nobody else.
+// Rows stay independent. The statement checks a fence for each row and returns the rows that won,
+// so a row whose fence fails is left out alone. When a statement fails, its rows are run again one
+// by one, so that a bad row does not affect the others.
 //
 // R is a row, W what a winning row gets back.
 type Committer[R, W any] struct {
-	// Write executes one set-based statement and returns what the winning rows got, by id. It must be safe to execute twice:
-	// every row is a compare-and-swap.
+	// Write executes one set-based statement and returns what the winning rows got, by id. It must
+	// be safe to execute twice: every row is a compare-and-swap.
 	Write func(ctx context.Context, rows []R) (map[string]W, error)
 	// ID names a row among those of one statement.
 	ID func(R) string
-	// QueueMax is how many rows may wait; one more is refused at once with [ErrBusy]. 0: any number. A bounded queue keeps waiting short under
-	// overload: who would be served when nobody listens any more is better told at once.
+	// QueueMax is how many rows may wait; one more is refused at once with [ErrBusy]. 0 means any
+	// number. A bounded queue keeps waits short under overload: a caller that would have given up
+	// before its turn is better refused at once.
 	QueueMax int
-	// Late is told of a row that won after its caller had given up. May be nil.
+	// Late, unless nil, is called with a row that won after its caller had given up.
 	Late func(R, W)
 
 	mu    sync.Mutex
-	queue []*companion[R, W]
+	queue []*waiter[R, W]
 	busy  bool
 
 	statements, rows, won atomic.Int64
 }
 
-// CommitterStats counts what a committer has done since it was made. Rows over Statements is the size of the company.
+// CommitterStats counts what a committer has done since it was created. Rows divided by Statements
+// is the average size of a batch.
 type CommitterStats struct {
 	Statements int64 // statements, those included that failed or ran a row alone again
 	Rows       int64 // rows in these statements
@@ -59,7 +67,8 @@ func (c *Committer[R, W]) Stats() CommitterStats {
 	return CommitterStats{Statements: c.statements.Load(), Rows: c.rows.Load(), Won: c.won.Load()}
 }
 
-type companion[R, W any] struct {
+// waiter is a caller of Do whose row is queued or being written.
+type waiter[R, W any] struct {
 	row   R
 	state atomic.Int32
 	done  chan outcome[W]
@@ -78,10 +87,11 @@ const (
 	left // the caller gave up
 )
 
-// Do writes row and reports whether its fence held. It returns early when ctx ends: with [ErrNotWritten] or [ErrMaybeWritten]. The
-// statement itself is never cancelled: cancelling a commit does not undo it, and with a synchronous standby makes it lie.
+// Do writes row and reports whether its fence held. It returns early when ctx ends: with
+// [ErrNotWritten] or [ErrMaybeWritten]. The statement itself is never cancelled: cancelling a
+// commit does not undo it, and with a synchronous standby makes it lie.
 func (c *Committer[R, W]) Do(ctx context.Context, row R) (got W, won bool, err error) {
-	me := &companion[R, W]{row: row, done: make(chan outcome[W], 1)}
+	me := &waiter[R, W]{row: row, done: make(chan outcome[W], 1)}
 	c.mu.Lock()
 	if c.QueueMax > 0 && len(c.queue) >= c.QueueMax {
 		c.mu.Unlock()
@@ -112,50 +122,53 @@ func (c *Committer[R, W]) Do(ctx context.Context, row R) (got W, won bool, err e
 func (c *Committer[R, W]) flush(ctx context.Context) {
 	for {
 		c.mu.Lock()
-		n := min(len(c.queue), companyMax)
+		n := min(len(c.queue), batchMax)
 		if n == 0 {
 			c.busy = false
 			c.mu.Unlock()
 			return
 		}
-		batch := c.queue[:n:n]
+		next := c.queue[:n:n]
 		c.queue = c.queue[n:]
 		c.mu.Unlock()
 
-		company := batch[:0:0]
-		for _, one := range batch {
+		batch := next[:0:0]
+		for _, one := range next {
 			if one.state.CompareAndSwap(queued, taken) {
-				company = append(company, one)
+				batch = append(batch, one)
 			}
 		}
-		c.write(ctx, company)
+		c.write(ctx, batch)
 	}
 }
 
-// write executes one statement for the whole company, or, when it fails by its data, one for each.
-func (c *Committer[R, W]) write(ctx context.Context, company []*companion[R, W]) {
-	got, err := c.execute(ctx, company)
-	if err == nil || len(company) <= 1 || errors.Is(err, ErrUnavailable) {
-		c.answer(company, got, err)
+// write executes one statement for the whole batch or, when that fails because of its data, one for
+// each row.
+func (c *Committer[R, W]) write(ctx context.Context, batch []*waiter[R, W]) {
+	got, err := c.execute(ctx, batch)
+	if err == nil || len(batch) <= 1 || errors.Is(err, ErrUnavailable) {
+		c.answer(batch, got, err)
 		return
 	}
-	for i := range company {
-		one := company[i : i+1]
+	for i := range batch {
+		one := batch[i : i+1]
 		got, err = c.execute(ctx, one)
 		c.answer(one, got, err)
 		if errors.Is(err, ErrUnavailable) {
-			c.answer(company[i+1:], nil, err)
+			c.answer(batch[i+1:], nil, err)
 			return
 		}
 	}
 }
 
-func (c *Committer[R, W]) execute(ctx context.Context, company []*companion[R, W]) (got map[string]W, err error) {
-	if len(company) == 0 {
+func (c *Committer[R, W]) execute(
+	ctx context.Context, batch []*waiter[R, W],
+) (got map[string]W, err error) {
+	if len(batch) == 0 {
 		return nil, nil
 	}
-	rows := make([]R, len(company))
-	for i, one := range company {
+	rows := make([]R, len(batch))
+	for i, one := range batch {
 		rows[i] = one.row
 	}
 	err = Retry(ctx, func(ctx context.Context) (err error) {
@@ -168,8 +181,8 @@ func (c *Committer[R, W]) execute(ctx context.Context, company []*companion[R, W
 	return got, err
 }
 
-func (c *Committer[R, W]) answer(company []*companion[R, W], got map[string]W, err error) {
-	for _, one := range company {
+func (c *Committer[R, W]) answer(batch []*waiter[R, W], got map[string]W, err error) {
+	for _, one := range batch {
 		o := outcome[W]{err: err}
 		o.got, o.won = got[c.ID(one.row)]
 		switch {

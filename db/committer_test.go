@@ -83,7 +83,7 @@ func TestCompanySharesTransactions(t *testing.T) {
 	}
 }
 
-// Trap 81: a bad row in company fails alone.
+// A bad row of a batch fails alone.
 func TestOneBadRowHurtsNoOther(t *testing.T) {
 	t.Parallel()
 	c, _ := numbers(t, open(t))
@@ -112,7 +112,8 @@ func TestOneKeyInCompanyHasOneWinner(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
 	c, _ := numbers(t, pool)
-	c.ID = func(r numberRow) string { return fmt.Sprint(r.n) } // the row's own identity; the table's key is shared
+	// the row's own identity; the table's key is shared
+	c.ID = func(r numberRow) string { return fmt.Sprint(r.n) }
 	write := c.Write
 	c.Write = func(ctx context.Context, rows []numberRow) (map[string]int, error) {
 		won, err := write(ctx, rows)
@@ -141,7 +142,8 @@ func TestOneKeyInCompanyHasOneWinner(t *testing.T) {
 	}
 }
 
-// A caller that gives up while its row is being written is told so, and the winner's effect is handed to Late.
+// A caller that gives up while its row is being written is told so, and the winner's effect is
+// handed to Late.
 func TestGivingUpIsToldApart(t *testing.T) {
 	t.Parallel()
 	release, writing := make(chan struct{}), make(chan struct{}, 2)
@@ -178,7 +180,7 @@ func TestGivingUpIsToldApart(t *testing.T) {
 	}
 }
 
-// Two servers that insert the same keys in company neither deadlock nor both win.
+// Two servers that insert the same keys in batches neither deadlock nor both win.
 func TestTwoCommittersOverTheSameKeys(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
@@ -235,8 +237,9 @@ func TestFullQueueRefuses(t *testing.T) {
 		go do(fmt.Sprint(n))
 	}
 	for range 3 { // two may wait
-		if err := <-results; !errors.Is(err, db.ErrBusy) || !errors.Is(err, db.ErrNotWritten) || !errors.Is(err, db.ErrUnavailable) { // not written: nobody has to give anything back
-			t.Errorf("%v", err)
+		// not written: nobody has to give anything back
+		if err := <-results; !errors.Is(err, db.ErrBusy) || !errors.Is(err, db.ErrNotWritten) || !errors.Is(err, db.ErrUnavailable) {
+			t.Errorf("got %v, want db.ErrBusy", err)
 		}
 	}
 	close(release)

@@ -1,5 +1,5 @@
-// Package db holds the schema, the queries (sqlc's output), the pool, and how statements are run again after a failure.
-// It knows nothing of what the tables mean.
+// Package db holds the schema, the queries (sqlc's output), the pool, and how statements are run
+// again after a failure. It knows nothing of what the tables mean.
 package db
 
 import "embed"

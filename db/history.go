@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// History is what a database says of its own identity, and what was vouched for.
+// History is what a database says about its own identity, and the identity that was confirmed last.
 type History struct {
-	Place    string // which server's data, and which database in them; a dump read in is another place
+	Place    string // which server's data and which database; a restored dump is another place
 	Timeline string // counts the promotions and restores of that place
-	Vouched  string // the Place and Timeline that a server has looked at and found whole; empty at first
-	Mark     int64  // only ever grows
+	// The Place and Timeline that a server of Paidonce has confirmed; empty at first.
+	Vouched  string
+	Mark     int64 // only ever grows
 	ForkedAt *time.Time
-	Missing  int // how many of the claims that were asked for are not there
+	Missing  int // how many of the given claims are not there
 }
 
 // Name is the history as one word.
 func (h History) Name() string { return h.Place + "/" + h.Timeline }
 
-// readHistory is not among the generated queries: their generator does not know pg_database.
+// readHistory is not a generated query, because sqlc does not know pg_database.
 const readHistory = `SELECT concat_ws('/', (SELECT c.system_identifier FROM pg_control_system() c),
 		(SELECT d.oid FROM pg_database d WHERE d.datname = current_database())),
 	substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), i.history, m.mark, i.forked_at,
@@ -29,12 +30,13 @@ const readHistory = `SELECT concat_ws('/', (SELECT c.system_identifier FROM pg_c
 			AND NOT EXISTS (SELECT FROM operation_log l WHERE l.operation_id = o.id))
 FROM installation i CROSS JOIN history_mark m`
 
-// ReadHistory reads it, and how many of the claimed operations are not there. A standby has no
-// timeline of its own to tell: that is an error. Errors: the database's.
+// ReadHistory reads the history, and how many of the claimed operations are missing. On a standby,
+// which has no timeline of its own, it fails. Errors: the database's.
 func ReadHistory(ctx context.Context, conn DBTX, claimed []string) (h History, err error) {
 	if claimed == nil {
 		claimed = []string{}
 	}
-	err = conn.QueryRow(ctx, readHistory, claimed).Scan(&h.Place, &h.Timeline, &h.Vouched, &h.Mark, &h.ForkedAt, &h.Missing)
+	err = conn.QueryRow(ctx, readHistory, claimed).Scan(&h.Place, &h.Timeline, &h.Vouched, &h.Mark,
+		&h.ForkedAt, &h.Missing)
 	return h, err
 }

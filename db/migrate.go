@@ -16,40 +16,42 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"paidonce/internal/backoff"
 )
 
 const (
-	// Instances that start together wait for the one that migrates, asking this often and this long
-	// in all: half an hour, in which indexes of large tables are built.
+	// Instances that start together wait for the one that migrates. They ask every second, for half
+	// an hour in all, in which indexes of large tables are built.
 	lockPollSeconds = 1
 	lockPolls       = 1800
-	// LockTimeoutDefault is how long a statement waits for a table: whoever comes after it waits
-	// behind it for as long. Less than commitWait of idemkeys, so that no request fails; more than
-	// PostgreSQL's deadlock_timeout of a second, after which an autovacuum gives way.
+	// LockTimeoutDefault is how long a statement waits for a table, and so how long the statements
+	// queued behind it wait. It is less than commitWait of idemkeys, so that no request fails, and
+	// more than PostgreSQL's deadlock_timeout of a second, after which an autovacuum gives way.
 	LockTimeoutDefault = 2 * time.Second
-	// LockPatienceDefault is when it gives up: dumps and reports that last longer are better waited
-	// for by a person.
-	LockPatienceDefault = 10 * time.Minute
+	// MaxWaitDefault is how long a migration is tried again. An operator should decide about dumps
+	// and reports that last longer.
+	MaxWaitDefault = 10 * time.Minute
 )
 
-// MigrateOptions say how Migrate treats those who use the tables meanwhile. What is not set has its
-// default.
+// MigrateOptions say how Migrate treats others that use the tables meanwhile. Zero values mean the
+// defaults.
 type MigrateOptions struct {
 	// LockTimeout is how long a statement waits for a table before it lets others through and tries
 	// again; the pauses are twice as long.
 	LockTimeout time.Duration
-	// Patience is how long a migration is tried again before it is given up.
-	Patience time.Duration
-	Applied  func(name string)
-	Waiting  func(text string) // told why a migration is tried again
-	Files    fs.FS             // the migrations; nil: those of this binary
+	// MaxWait is how long a migration is tried again before it is given up.
+	MaxWait time.Duration
+	Applied func(name string)
+	Waiting func(text string) // called with the reason when a migration is tried again
+	Files   fs.FS             // the migrations; nil: those of this binary
 }
 
 // Migrate applies all pending migrations. Several instances may call it at once: a session lock
 // lets one work and the others wait. The url must lead to the server itself: a pooler in
-// transaction mode has no sessions to lock. A table that others hold is waited for in short tries,
-// so that nobody waits for long behind them. Errors: what is in the way; what was applied before
-// stays applied.
+// transaction mode has no sessions to lock. Migrate waits for a locked table in short tries, so
+// that nothing waits for long behind it. It returns an error that says what is in the way.
+// Migrations that were applied before it stay applied.
 func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 	if o.Files == nil {
 		o.Files = embedded()
@@ -57,8 +59,8 @@ func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 	if o.LockTimeout < time.Millisecond {
 		o.LockTimeout = LockTimeoutDefault
 	}
-	if o.Patience <= 0 {
-		o.Patience = LockPatienceDefault
+	if o.MaxWait <= 0 {
+		o.MaxWait = MaxWaitDefault
 	}
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -74,7 +76,7 @@ func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 	if err != nil {
 		return err
 	}
-	locker := &ground{SessionLocker: l, lockTimeout: o.LockTimeout, files: o.Files}
+	locker := &migrationLocker{SessionLocker: l, lockTimeout: o.LockTimeout, files: o.Files}
 	p, err := goose.NewProvider(goose.DialectPostgres, conn, o.Files,
 		goose.WithSessionLocker(locker), goose.WithTableName(versionTable))
 	if err != nil {
@@ -98,34 +100,34 @@ func Migrate(ctx context.Context, url string, o MigrateOptions) error {
 		if _, done := applied[s.Version]; done {
 			continue
 		}
-		if err := applyPatiently(ctx, p, conn, s, o); err != nil {
+		if err := applyWithRetry(ctx, p, conn, s, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkMigratable tells why the database cannot be migrated, before anything is begun there.
+// checkMigratable returns why the database cannot be migrated, before anything is begun.
 func checkMigratable(ctx context.Context, cfg *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return silent(err)
+		return noAnswer(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	return errors.Join(checkServer(ctx, conn), Writable(ctx, conn))
 }
 
-// ground holds the session lock from the first migration to the end of the session, pauses
-// included: of many instances one tries, and the others wait.
-type ground struct {
+// migrationLocker holds the session lock from the first migration to the end of the session, pauses
+// included. So one of many instances migrates, and the others wait.
+type migrationLocker struct {
 	lock.SessionLocker
 	lockTimeout time.Duration
 	files       fs.FS
 }
 
-// SessionLock also prepares what migrations stand on: the version table, and how long statements
-// wait for tables, which the migration before may have changed.
-func (g *ground) SessionLock(ctx context.Context, conn *sql.Conn) error {
+// SessionLock also prepares what migrations need: the version table, and the lock timeout of
+// statements, which the migration before may have changed.
+func (g *migrationLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	if err := g.SessionLocker.SessionLock(ctx, conn); err != nil {
 		return err
 	}
@@ -136,11 +138,13 @@ func (g *ground) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	return prepare(ctx, conn, g.files)
 }
 
-// SessionUnlock keeps the lock: the end of the session lets go of it.
-func (g *ground) SessionUnlock(context.Context, *sql.Conn) error { return nil }
+// SessionUnlock keeps the lock, which is released when the session ends.
+func (g *migrationLocker) SessionUnlock(context.Context, *sql.Conn) error { return nil }
 
-// applyPatiently applies one migration, and tries again while others hold what it needs.
-func applyPatiently(ctx context.Context, p *goose.Provider, conn *sql.DB, s *goose.Source, o MigrateOptions) error {
+// applyWithRetry applies one migration, and tries again while others hold locks that it needs.
+func applyWithRetry(
+	ctx context.Context, p *goose.Provider, conn *sql.DB, s *goose.Source, o MigrateOptions,
+) error {
 	name := path.Base(s.Path)
 	for began := time.Now(); ; {
 		_, err := p.ApplyVersion(ctx, s.Version, true)
@@ -150,36 +154,37 @@ func applyPatiently(ctx context.Context, p *goose.Provider, conn *sql.DB, s *goo
 				o.Applied(name)
 			}
 			return nil
-		case errors.Is(err, goose.ErrAlreadyApplied): // by another instance, or it was taken over
+		// by another instance, or by an earlier release
+		case errors.Is(err, goose.ErrAlreadyApplied):
 			return nil
 		case !heldByOthers(err):
 			return err
 		}
 		who := oldestTransaction(ctx, conn)
-		if time.Since(began) > o.Patience {
-			return fmt.Errorf("%s: others held a table that it needs for %v%s; end them or wait for them, "+
+		if time.Since(began) > o.MaxWait {
+			return fmt.Errorf("%s: others held a table that it needs for %v%s; end them or wait "+
+				"for them, "+
 				"and run `paidonce migrate` again: %w", name, time.Since(began).Round(time.Second), who, err)
 		}
 		if o.Waiting != nil {
 			o.Waiting(name + ": others use a table that it needs" + who + "; it lets them through and tries again")
 		}
-		select {
-		case <-ctx.Done():
+		// Longer than others waited, so that their queue is gone.
+		if !backoff.Sleep(ctx, 2*o.LockTimeout) {
 			return fmt.Errorf("%s: %w", name, ctx.Err())
-		case <-time.After(2 * o.LockTimeout): // longer than others waited, so that their queue is gone
 		}
 	}
 }
 
-// heldByOthers reports whether a migration failed because it did not get a lock in time, or got into
-// a deadlock. Nothing of it was done, or what can be done again.
+// heldByOthers reports whether a migration failed because it did not get a lock in time, or got
+// into a deadlock. Then nothing of it was done, or only what can be done again.
 func heldByOthers(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01")
 }
 
-// oldestTransaction names the transaction that has been open longest, which mostly is the one in
-// the way; "" when there is none, or we may not see it.
+// oldestTransaction describes the transaction that has been open longest, which usually is the one
+// in the way. It returns "" when there is none, or the role may not see it.
 func oldestTransaction(ctx context.Context, conn *sql.DB) string {
 	var pid, seconds int
 	var program string
@@ -193,7 +198,8 @@ func oldestTransaction(ctx context.Context, conn *sql.DB) string {
 		return ""
 	}
 	const longest = 64 // bytes of an application_name
-	return fmt.Sprintf(" (the oldest transaction: pid %d, %q, %d s)", pid, Clean(program, longest), seconds)
+	return fmt.Sprintf(" (the oldest transaction: pid %d, %q, %d s)", pid, Clean(program, longest),
+		seconds)
 }
 
 // embedded is this binary's migrations, as goose wants them.

@@ -297,7 +297,7 @@ func TestMigrateGivesUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := db.Migrate(ctx, url, db.MigrateOptions{
-		Files: files, LockTimeout: 50 * time.Millisecond, Patience: 300 * time.Millisecond, Waiting: func(text string) { told = append(told, text) },
+		Files: files, LockTimeout: 50 * time.Millisecond, MaxWait: 300 * time.Millisecond, Waiting: func(text string) { told = append(told, text) },
 	})
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "55P03" || !strings.Contains(err.Error(), "the nightly dump") || !strings.Contains(err.Error(), "paidonce migrate") {

@@ -16,6 +16,8 @@ type Account struct {
 	Name string
 	// When it was made.
 	CreatedAt time.Time
+	// The key of metadata that is a charge's reference when the request names none; null: none.
+	ReferenceFrom *string
 }
 
 // API keys. All keys of one account share its idempotency keys, so a retry after a rotation replays.
@@ -86,7 +88,7 @@ type Charge struct {
 	CreatedAt time.Time
 	// When its outcome was written.
 	SettledAt *time.Time
-	// The operation that captures it, from its claim on; NULL again when the provider definitely refused. So a charge is captured once.
+	// The operation that captures it, lets go of it or ends it, from its claim on; NULL again when the provider definitely refused. So one of them wins.
 	CaptureOperationID *string
 	// The provider's payment intent, when the charge was made through one (STRIPE_FLOW=payment_intents).
 	IntentID *string
@@ -102,6 +104,34 @@ type Charge struct {
 	ProviderAccount *int16
 	// Whether a recovery found it captured by an operation that the database had forgotten: the first request to capture just that amount is that one, come again.
 	CaptureForgotten bool
+	// The merchant's name of what is paid for. At most one live charge has it, or one for each charge that is meant to be doubled.
+	Reference *string
+	// The charge of the same reference beside which this one is meant.
+	DuplicateOf *string
+	// Its money came back, another charge took the reference, and then the money went again: it is live, and the other keeps the reference.
+	ReferenceYielded bool
+	// When the provider is next asked how a charge ended that it has and whose money is under way, as a bank debit's is for days; NULL: it was not asked yet.
+	AsksAt *time.Time
+	// How the charge ended without its money being taken: canceled or refunded (let go of), expired (it lapsed at the provider); pending: an operation is about to let go of it. A charge that waited for its payer and was cancelled is canceled and failed.
+	Release *string
+	// When the provider is next asked whether it still holds the money; NULL: a week after the charge was made. Only of charges that are authorised and neither captured nor let go of.
+	HoldAt *time.Time
+	// JSON of what the provider tells of the payment: the payment method, the receipt's address, its balance transaction. Null: nothing is known.
+	Details *string
+	// Where and to whom goods are sent, without what was not given; null: nothing was.
+	Shipping []byte
+	// What the payer's statement shows, as it was given.
+	StatementDescriptor *string
+	// Whether it is the charge of a payment intent that a client made: pending from the intent's creation on, and in no list before the provider has a charge for it. Attempts that were declined are charges of their own, without this mark.
+	OfIntent bool
+}
+
+// How far events are queued for the endpoints that want them.
+type DeliveriesCursor struct {
+	// Always true; as the primary key it keeps the table at one row.
+	OnlyRow bool
+	// The position up to which every event is queued.
+	Position int64
 }
 
 // Each event to each endpoint that wants it, with a schedule of its own. No foreign keys: they would make the numberer wait for whoever changes an endpoint.
@@ -138,6 +168,62 @@ type Delivery struct {
 	CreatedAt time.Time
 	// When it was delivered or given up on.
 	FinishedAt *time.Time
+}
+
+// Disputes of charges, as the provider has them. Written while their charge is locked, which has an event for each change.
+type Dispute struct {
+	// dp_ and a ULID, derived from the provider's id and time: a database that forgot it gives it the same again.
+	ID string
+	// The account that owns its charge.
+	AccountID string
+	// The charge that is disputed. It may have several.
+	ChargeID string
+	// The provider's word; warning_… are inquiries, which take no money.
+	Status string
+	// Whether it is not decided yet.
+	IsOpen bool
+	// The provider's word.
+	Reason string
+	// Minor units; it may differ from the charge's.
+	Amount int64
+	// ISO 4217, lower case.
+	Currency string
+	// Whether the provider still lets the charge be refunded.
+	Refundable bool
+	// Until when evidence is accepted.
+	DueBy *time.Time
+	// Whether there is evidence.
+	HasEvidence bool
+	// Whether the last evidence came too late.
+	PastDue bool
+	// How often evidence was submitted.
+	Submissions int64
+	// The provider's payment intent, if one made the charge.
+	IntentID *string
+	// Whether real money is disputed.
+	Livemode bool
+	// Which provider.
+	Provider string
+	// The provider's id of the dispute.
+	ProviderID string
+	// When it was opened, in the provider's time.
+	CreatedAt time.Time
+	// When it was first known to be decided; it may be opened again.
+	ClosedAt *time.Time
+	// When it stood like this, in the provider's time; what is older is not news.
+	AsOf *time.Time
+}
+
+// Early fraud warnings of which an event was written: each is told once.
+type FraudWarning struct {
+	// The provider's id.
+	ProviderID string
+	// The account that owns its charge.
+	AccountID string
+	// The charge that it warns of.
+	ChargeID string
+	// When the event was written.
+	ToldAt time.Time
 }
 
 // One row. Only ever grows: servers count it up and remember it, so a database that was put back under them is noticed.
@@ -302,6 +388,40 @@ type OutboxCursor struct {
 	UpdatedAt time.Time
 }
 
+// The payment intents that clients make. Amount, metadata and what became of the money are those of the charge.
+type PaymentIntent struct {
+	// The provider's: the client secret begins with it.
+	ID string
+	// Whose it is.
+	AccountID string
+	// The charge that it has from its creation on, and comes to.
+	ChargeID string
+	// The provider's customer, as that of the charge.
+	Customer *string
+	// When its creation was claimed.
+	CreatedAt time.Time
+	// Lets the payer's browser confirm at the provider. In no event and no log.
+	ClientSecret *string
+	// What the provider said last; only of meaning while the charge is pending.
+	ProviderStatus string
+	// The provider's id of what it is to be paid with.
+	PaymentMethod *string
+	// Which means of payment it takes, and what for.
+	Terms []byte
+	// Where the payer comes back to from the authentication that is under way.
+	ReturnUrl *string
+	// Our charge of the latest attempt; NULL before the first.
+	LatestCharge *string
+	// Why the latest attempt failed.
+	LastPaymentError []byte
+	// When it was cancelled, here or at the provider.
+	CanceledAt *time.Time
+	// What the cancellation that came last said; shown once the intent is cancelled.
+	CancellationReason *string
+	// How many events it has had.
+	Events int32
+}
+
 // Accounts at the provider that this installation has worked with, each in one mode. An operation is never sent to another one than its own.
 type ProviderAccount struct {
 	// Ours: two bytes in each charge instead of the name. The first is also that of the charges that name none.
@@ -454,7 +574,7 @@ type Refund struct {
 	AccountID string
 	// The charge whose money goes back.
 	ChargeID string
-	// The operation that made it; also in the provider's metadata.
+	// The operation that made it; also in the provider's metadata. Of one that was made at the provider, its id there.
 	OperationID string
 	// pending: no outcome known yet, or the provider says so; succeeded (it can still fail days later); failed; canceled; requires_action.
 	Status string
@@ -478,6 +598,10 @@ type Refund struct {
 	SettledAt *time.Time
 	// How many events have told of it; each carries its number, so that consumers can tell their order.
 	Events int32
+	// api: a request to us; provider: somebody at the provider, in its dashboard or with another program.
+	MadeBy string
+	// When the provider is next asked how a refund ended that it has and that is under way; NULL: it was not asked yet.
+	AsksAt *time.Time
 }
 
 // Servers that claim keys. After a promotion each says whether what it claimed last is still there.
@@ -514,6 +638,8 @@ type WebhookEndpoint struct {
 	DisabledAt *time.Time
 	// Why, in words.
 	DisabledReason *string
+	// The client's pairs; text to text.
+	Metadata []byte
 }
 
 // What deliveries are signed with. They must be readable, since each delivery is signed anew.

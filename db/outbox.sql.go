@@ -10,574 +10,12 @@ import (
 	"time"
 )
 
-const cursorGet = `-- name: CursorGet :one
-SELECT position FROM outbox_cursors WHERE publisher = $1
-`
-
-func (q *Queries) CursorGet(ctx context.Context, db DBTX, publisher string) (int64, error) {
-	row := db.QueryRow(ctx, cursorGet, publisher)
-	var position int64
-	err := row.Scan(&position)
-	return position, err
-}
-
-const cursorMove = `-- name: CursorMove :execrows
-UPDATE outbox_cursors SET position = $1, updated_at = clock_timestamp() WHERE publisher = $2 AND position = $3
-`
-
-type CursorMoveParams struct {
-	MovedTo   int64
-	Publisher string
-	MovedFrom int64
-}
-
-// Compare-and-swap: of several at the same place one moves it on.
-func (q *Queries) CursorMove(ctx context.Context, db DBTX, arg CursorMoveParams) (int64, error) {
-	result, err := db.Exec(ctx, cursorMove, arg.MovedTo, arg.Publisher, arg.MovedFrom)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const cursorNew = `-- name: CursorNew :exec
-INSERT INTO outbox_cursors (publisher) VALUES ($1) ON CONFLICT (publisher) DO NOTHING
-`
-
-// A new publisher stands at the beginning.
-func (q *Queries) CursorNew(ctx context.Context, db DBTX, publisher string) error {
-	_, err := db.Exec(ctx, cursorNew, publisher)
-	return err
-}
-
-const deliveriesDelete = `-- name: DeliveriesDelete :execrows
-DELETE FROM deliveries WHERE endpoint = $1
-`
-
-func (q *Queries) DeliveriesDelete(ctx context.Context, db DBTX, endpoint int64) (int64, error) {
-	result, err := db.Exec(ctx, deliveriesDelete, endpoint)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const deliveriesOfNobody = `-- name: DeliveriesOfNobody :execrows
-WITH RECURSIVE pending (endpoint) AS (
-    (SELECT d.endpoint FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint LIMIT 1)
-    UNION ALL
-    SELECT n.endpoint FROM pending p CROSS JOIN LATERAL (
-        SELECT d.endpoint FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > p.endpoint ORDER BY d.endpoint LIMIT 1
-    ) n
-)
-DELETE FROM deliveries d USING pending p
-WHERE d.endpoint = p.endpoint AND NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.number = p.endpoint)
-`
-
-// What a numberer queued for an endpoint that was being deleted at that moment. It takes no lock against that: whoever held one could stop all numbering.
-func (q *Queries) DeliveriesOfNobody(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, deliveriesOfNobody)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const deliveryClaim = `-- name: DeliveryClaim :many
-WITH x AS (
-    SELECT endpoint, most FROM ROWS FROM (unnest($2::bigint[]), unnest($3::integer[])) AS x (endpoint, most)
-), due AS MATERIALIZED (
-    SELECT l.endpoint, l.event_id FROM x CROSS JOIN LATERAL (
-        SELECT d.endpoint, d.event_id FROM deliveries d
-        WHERE d.endpoint = x.endpoint AND d.next_run_at <= clock_timestamp()
-            AND NOT EXISTS (
-                SELECT FROM deliveries b WHERE b.endpoint = d.endpoint AND b.object_id = d.object_id AND b.position < d.position
-                    AND b.next_run_at IS NOT NULL AND b.attempts < $4::integer)
-        ORDER BY d.next_run_at LIMIT x.most
-        FOR UPDATE SKIP LOCKED
-    ) l
-)
-UPDATE deliveries d SET claims = d.claims + 1, attempts = d.attempts + 1, next_run_at = clock_timestamp() + $1::interval,
-    leased_until = clock_timestamp() + $1::interval, first_attempt_at = coalesce(d.first_attempt_at, clock_timestamp()), last_attempt_at = clock_timestamp()
-FROM due JOIN outbox o ON o.event_id = due.event_id
-WHERE d.endpoint = due.endpoint AND d.event_id = due.event_id
-RETURNING d.endpoint, d.event_id, d.claims, d.attempts, o.type, o.payload
-`
-
-type DeliveryClaimParams struct {
-	Lease            time.Duration
-	Endpoints        []int64
-	Mosts            []int32
-	BlockingAttempts int32
-}
-
-type DeliveryClaimRow struct {
-	Endpoint int64
-	EventID  string
-	Claims   int64
-	Attempts int32
-	Type     string
-	Payload  []byte
-}
-
-// Takes due deliveries of some endpoints, so many of each; moving them to the end of the lease is the lease. One waits while an earlier event of its
-// object is not delivered to the same endpoint, unless that one failed so often that it may be the only one that does.
-func (q *Queries) DeliveryClaim(ctx context.Context, db DBTX, arg DeliveryClaimParams) ([]DeliveryClaimRow, error) {
-	rows, err := db.Query(ctx, deliveryClaim,
-		arg.Lease,
-		arg.Endpoints,
-		arg.Mosts,
-		arg.BlockingAttempts,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeliveryClaimRow
-	for rows.Next() {
-		var i DeliveryClaimRow
-		if err := rows.Scan(
-			&i.Endpoint,
-			&i.EventID,
-			&i.Claims,
-			&i.Attempts,
-			&i.Type,
-			&i.Payload,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const deliveryDueEndpoints = `-- name: DeliveryDueEndpoints :many
-WITH RECURSIVE pending (endpoint, next_run_at) AS (
-    (SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL ORDER BY d.endpoint, d.next_run_at LIMIT 1)
-    UNION ALL
-    SELECT n.endpoint, n.next_run_at FROM pending p CROSS JOIN LATERAL (
-        SELECT d.endpoint, d.next_run_at FROM deliveries d WHERE d.next_run_at IS NOT NULL AND d.endpoint > p.endpoint ORDER BY d.endpoint, d.next_run_at LIMIT 1
-    ) n
-)
-SELECT e.number, e.account_id, e.id, e.url, (e.failing_since IS NOT NULL)::boolean AS failing,
-    (SELECT array_agg(s.secret ORDER BY s.created_at DESC) FROM webhook_secrets s
-        WHERE s.endpoint = e.number AND (s.expires_at IS NULL OR s.expires_at > clock_timestamp()))::text[] AS secrets
-FROM pending p JOIN webhook_endpoints e ON e.number = p.endpoint
-WHERE p.next_run_at <= clock_timestamp() AND e.disabled_at IS NULL
-ORDER BY p.next_run_at
-`
-
-type DeliveryDueEndpointsRow struct {
-	Number    int64
-	AccountID string
-	ID        string
-	Url       string
-	Failing   bool
-	Secrets   []string
-}
-
-// Endpoints with deliveries that are due: one probe of the index for each endpoint that has any pending, however many it has.
-func (q *Queries) DeliveryDueEndpoints(ctx context.Context, db DBTX) ([]DeliveryDueEndpointsRow, error) {
-	rows, err := db.Query(ctx, deliveryDueEndpoints)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeliveryDueEndpointsRow
-	for rows.Next() {
-		var i DeliveryDueEndpointsRow
-		if err := rows.Scan(
-			&i.Number,
-			&i.AccountID,
-			&i.ID,
-			&i.Url,
-			&i.Failing,
-			&i.Secrets,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const deliverySettle = `-- name: DeliverySettle :many
-WITH x AS (
-    SELECT endpoint, event_id, claim, delivered, gone, pause_ms, status, body, error FROM ROWS FROM (
-        unnest($1::bigint[]), unnest($2::text[]), unnest($3::bigint[]), unnest($4::boolean[]), unnest($5::boolean[]),
-        unnest($6::bigint[]), unnest($7::smallint[]), unnest($8::bytea[]), unnest($9::text[])
-    ) AS x (endpoint, event_id, claim, delivered, gone, pause_ms, status, body, error)
-), held AS MATERIALIZED (
-    SELECT x.endpoint, x.event_id, x.claim, x.delivered, x.gone, x.pause_ms, x.status, x.body, x.error, (NOT x.delivered AND d.attempts >= $10::integer AND d.first_attempt_at < clock_timestamp() - $11::interval) AS over, d.last_attempt_at AS begun_at
-    FROM x JOIN deliveries d ON d.endpoint = x.endpoint AND d.event_id = x.event_id AND d.claims = x.claim AND d.next_run_at IS NOT NULL
-    ORDER BY x.endpoint, x.event_id
-    FOR UPDATE OF d
-), worked AS (
-    SELECT held.endpoint, bool_or(held.delivered) AS delivered, max(held.begun_at) FILTER (WHERE held.gone) AS gone_at, bool_or(held.over) AS over FROM held GROUP BY held.endpoint
-), ends AS (
-    SELECT e.number, w.gone_at IS NOT NULL AS gone, w.delivered,
-        (e.disabled_at IS NULL AND (w.gone_at >= e.updated_at OR (w.over AND NOT w.delivered AND e.failing_since < clock_timestamp() - $12::interval))) IS TRUE AS disable
-    FROM worked w JOIN webhook_endpoints e ON e.number = w.endpoint
-    WHERE (w.delivered AND e.failing_since IS NOT NULL) OR (NOT w.delivered AND e.failing_since IS NULL) OR w.gone_at IS NOT NULL OR w.over
-    ORDER BY e.number
-    FOR UPDATE OF e
-), told AS (
-    UPDATE webhook_endpoints e SET
-        failing_since = CASE WHEN NOT ends.delivered THEN coalesce(e.failing_since, clock_timestamp()) END,
-        disabled_at = CASE WHEN ends.disable THEN clock_timestamp() ELSE e.disabled_at END,
-        disabled_reason = CASE WHEN NOT ends.disable THEN e.disabled_reason WHEN ends.gone THEN 'it answered 410 Gone' ELSE 'nothing was delivered for days' END
-    FROM ends WHERE e.number = ends.number
-    RETURNING e.number, ends.disable
-), settled AS (
-    UPDATE deliveries d SET
-        state = CASE WHEN held.delivered THEN 'delivered' WHEN held.over AND NOT disabling.yes THEN 'dead' ELSE 'pending' END,
-        finished_at = CASE WHEN held.delivered OR (held.over AND NOT disabling.yes) THEN clock_timestamp() END,
-        next_run_at = CASE WHEN held.delivered OR (held.over AND NOT disabling.yes) THEN NULL ELSE clock_timestamp() + make_interval(secs => held.pause_ms / 1000.0) END,
-        leased_until = NULL, last_status = NULLIF(held.status, 0), last_body = held.body, last_error = NULLIF(held.error, '')
-    FROM held CROSS JOIN LATERAL (
-        SELECT EXISTS (SELECT FROM told WHERE told.number = held.endpoint AND told.disable)
-            OR EXISTS (SELECT FROM webhook_endpoints e WHERE e.number = held.endpoint AND e.disabled_at IS NOT NULL) AS yes
-    ) disabling
-    WHERE d.endpoint = held.endpoint AND d.event_id = held.event_id
-    RETURNING d.endpoint, d.event_id, d.state
-)
-SELECT s.endpoint, s.event_id, s.state, coalesce((SELECT told.disable FROM told WHERE told.number = s.endpoint), false)::boolean AS disabled
-FROM settled s
-`
-
-type DeliverySettleParams struct {
-	Endpoints    []int64
-	EventIds     []string
-	Claims       []int64
-	Delivered    []bool
-	Gone         []bool
-	PauseMs      []int64
-	Statuses     []int16
-	Bodies       [][]byte
-	Errors       []string
-	AttemptsMin  int32
-	Patience     time.Duration
-	HalfPatience time.Duration
-}
-
-type DeliverySettleRow struct {
-	Endpoint int64
-	EventID  string
-	State    string
-	Disabled bool
-}
-
-// What came of some tries, of those whose lease is still held. pause 0: delivered. A try that used up its patience disables the endpoint if that has
-// failed all along, and is given up on if it has not. disabled: this very try did it. A 410 to a try that began before the endpoint was registered again disables
-// nothing: it speaks of what was.
-func (q *Queries) DeliverySettle(ctx context.Context, db DBTX, arg DeliverySettleParams) ([]DeliverySettleRow, error) {
-	rows, err := db.Query(ctx, deliverySettle,
-		arg.Endpoints,
-		arg.EventIds,
-		arg.Claims,
-		arg.Delivered,
-		arg.Gone,
-		arg.PauseMs,
-		arg.Statuses,
-		arg.Bodies,
-		arg.Errors,
-		arg.AttemptsMin,
-		arg.Patience,
-		arg.HalfPatience,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeliverySettleRow
-	for rows.Next() {
-		var i DeliverySettleRow
-		if err := rows.Scan(
-			&i.Endpoint,
-			&i.EventID,
-			&i.State,
-			&i.Disabled,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const endpointCount = `-- name: EndpointCount :one
-SELECT count(*) FROM webhook_endpoints WHERE account_id = $1
-`
-
-func (q *Queries) EndpointCount(ctx context.Context, db DBTX, accountID string) (int64, error) {
-	row := db.QueryRow(ctx, endpointCount, accountID)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const endpointDelete = `-- name: EndpointDelete :one
-DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2 RETURNING number
-`
-
-type EndpointDeleteParams struct {
-	AccountID string
-	ID        string
-}
-
-func (q *Queries) EndpointDelete(ctx context.Context, db DBTX, arg EndpointDeleteParams) (int64, error) {
-	row := db.QueryRow(ctx, endpointDelete, arg.AccountID, arg.ID)
-	var number int64
-	err := row.Scan(&number)
-	return number, err
-}
-
-const endpointGet = `-- name: EndpointGet :one
-SELECT e.account_id, e.id, e.number, e.url, e.enabled_events, e.description, e.created_at, e.updated_at, e.failing_since, e.disabled_at, e.disabled_reason, s.secret FROM webhook_endpoints e JOIN webhook_secrets s ON s.endpoint = e.number AND s.expires_at IS NULL
-WHERE e.account_id = $1 AND e.id = $2
-`
-
-type EndpointGetParams struct {
-	AccountID string
-	ID        string
-}
-
-type EndpointGetRow struct {
-	WebhookEndpoint WebhookEndpoint
-	Secret          string
-}
-
-func (q *Queries) EndpointGet(ctx context.Context, db DBTX, arg EndpointGetParams) (EndpointGetRow, error) {
-	row := db.QueryRow(ctx, endpointGet, arg.AccountID, arg.ID)
-	var i EndpointGetRow
-	err := row.Scan(
-		&i.WebhookEndpoint.AccountID,
-		&i.WebhookEndpoint.ID,
-		&i.WebhookEndpoint.Number,
-		&i.WebhookEndpoint.Url,
-		&i.WebhookEndpoint.EnabledEvents,
-		&i.WebhookEndpoint.Description,
-		&i.WebhookEndpoint.CreatedAt,
-		&i.WebhookEndpoint.UpdatedAt,
-		&i.WebhookEndpoint.FailingSince,
-		&i.WebhookEndpoint.DisabledAt,
-		&i.WebhookEndpoint.DisabledReason,
-		&i.Secret,
-	)
-	return i, err
-}
-
-const endpointList = `-- name: EndpointList :many
-SELECT e.account_id, e.id, e.number, e.url, e.enabled_events, e.description, e.created_at, e.updated_at, e.failing_since, e.disabled_at, e.disabled_reason, s.secret FROM webhook_endpoints e JOIN webhook_secrets s ON s.endpoint = e.number AND s.expires_at IS NULL
-WHERE e.account_id = $1
-ORDER BY e.id
-`
-
-type EndpointListRow struct {
-	WebhookEndpoint WebhookEndpoint
-	Secret          string
-}
-
-func (q *Queries) EndpointList(ctx context.Context, db DBTX, accountID string) ([]EndpointListRow, error) {
-	rows, err := db.Query(ctx, endpointList, accountID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []EndpointListRow
-	for rows.Next() {
-		var i EndpointListRow
-		if err := rows.Scan(
-			&i.WebhookEndpoint.AccountID,
-			&i.WebhookEndpoint.ID,
-			&i.WebhookEndpoint.Number,
-			&i.WebhookEndpoint.Url,
-			&i.WebhookEndpoint.EnabledEvents,
-			&i.WebhookEndpoint.Description,
-			&i.WebhookEndpoint.CreatedAt,
-			&i.WebhookEndpoint.UpdatedAt,
-			&i.WebhookEndpoint.FailingSince,
-			&i.WebhookEndpoint.DisabledAt,
-			&i.WebhookEndpoint.DisabledReason,
-			&i.Secret,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const endpointLock = `-- name: EndpointLock :one
-SELECT account_id, id, number, url, enabled_events, description, created_at, updated_at, failing_since, disabled_at, disabled_reason FROM webhook_endpoints WHERE account_id = $1 AND id = $2 FOR UPDATE
-`
-
-type EndpointLockParams struct {
-	AccountID string
-	ID        string
-}
-
-func (q *Queries) EndpointLock(ctx context.Context, db DBTX, arg EndpointLockParams) (WebhookEndpoint, error) {
-	row := db.QueryRow(ctx, endpointLock, arg.AccountID, arg.ID)
-	var i WebhookEndpoint
-	err := row.Scan(
-		&i.AccountID,
-		&i.ID,
-		&i.Number,
-		&i.Url,
-		&i.EnabledEvents,
-		&i.Description,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.FailingSince,
-		&i.DisabledAt,
-		&i.DisabledReason,
-	)
-	return i, err
-}
-
-const endpointPut = `-- name: EndpointPut :one
-INSERT INTO webhook_endpoints AS e (account_id, id, url, enabled_events, description)
-VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account_id, id) DO UPDATE SET
-    url = excluded.url, enabled_events = excluded.enabled_events, description = excluded.description, updated_at = clock_timestamp(),
-    disabled_at = NULL, disabled_reason = NULL,
-    failing_since = CASE WHEN e.disabled_at IS NULL AND e.url = excluded.url THEN e.failing_since END
-RETURNING e.account_id, e.id, e.number, e.url, e.enabled_events, e.description, e.created_at, e.updated_at, e.failing_since, e.disabled_at, e.disabled_reason, (xmax = 0)::boolean AS fresh
-`
-
-type EndpointPutParams struct {
-	AccountID     string
-	ID            string
-	Url           string
-	EnabledEvents []string
-	Description   string
-}
-
-type EndpointPutRow struct {
-	WebhookEndpoint WebhookEndpoint
-	Fresh           bool
-}
-
-// Registers, or registers anew: what is given replaces what was, and what was disabled is enabled. fresh: it was not there.
-func (q *Queries) EndpointPut(ctx context.Context, db DBTX, arg EndpointPutParams) (EndpointPutRow, error) {
-	row := db.QueryRow(ctx, endpointPut,
-		arg.AccountID,
-		arg.ID,
-		arg.Url,
-		arg.EnabledEvents,
-		arg.Description,
-	)
-	var i EndpointPutRow
-	err := row.Scan(
-		&i.WebhookEndpoint.AccountID,
-		&i.WebhookEndpoint.ID,
-		&i.WebhookEndpoint.Number,
-		&i.WebhookEndpoint.Url,
-		&i.WebhookEndpoint.EnabledEvents,
-		&i.WebhookEndpoint.Description,
-		&i.WebhookEndpoint.CreatedAt,
-		&i.WebhookEndpoint.UpdatedAt,
-		&i.WebhookEndpoint.FailingSince,
-		&i.WebhookEndpoint.DisabledAt,
-		&i.WebhookEndpoint.DisabledReason,
-		&i.Fresh,
-	)
-	return i, err
-}
-
-const endpointWake = `-- name: EndpointWake :execrows
-UPDATE deliveries SET next_run_at = clock_timestamp(), attempts = 0, first_attempt_at = NULL
-WHERE endpoint = $1 AND next_run_at IS NOT NULL AND (leased_until IS NULL OR leased_until < clock_timestamp())
-`
-
-// What waited for an endpoint is due at once, with all patience again.
-func (q *Queries) EndpointWake(ctx context.Context, db DBTX, endpoint int64) (int64, error) {
-	result, err := db.Exec(ctx, endpointWake, endpoint)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const endpointsLock = `-- name: EndpointsLock :exec
-SELECT a.id FROM accounts a WHERE a.id = $1 FOR NO KEY UPDATE
-`
-
-// Whoever registers endpoints of an account waits for others who do, so that each counts what the one before made. Charges refer to the row and do not wait.
-func (q *Queries) EndpointsLock(ctx context.Context, db DBTX, accountID string) error {
-	_, err := db.Exec(ctx, endpointsLock, accountID)
-	return err
-}
-
-const eventDeliveries = `-- name: EventDeliveries :many
-SELECT d.endpoint, d.event_id, d.position, d.object_id, d.state, d.claims, d.attempts, d.next_run_at, d.leased_until, d.first_attempt_at, d.last_attempt_at, d.last_status, d.last_body, d.last_error, d.created_at, d.finished_at, e.id AS endpoint_id, e.url, e.disabled_at FROM deliveries d JOIN webhook_endpoints e ON e.number = d.endpoint
-WHERE d.event_id = $1 ORDER BY e.id
-`
-
-type EventDeliveriesRow struct {
-	Delivery   Delivery
-	EndpointID string
-	Url        string
-	DisabledAt *time.Time
-}
-
-func (q *Queries) EventDeliveries(ctx context.Context, db DBTX, eventID string) ([]EventDeliveriesRow, error) {
-	rows, err := db.Query(ctx, eventDeliveries, eventID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []EventDeliveriesRow
-	for rows.Next() {
-		var i EventDeliveriesRow
-		if err := rows.Scan(
-			&i.Delivery.Endpoint,
-			&i.Delivery.EventID,
-			&i.Delivery.Position,
-			&i.Delivery.ObjectID,
-			&i.Delivery.State,
-			&i.Delivery.Claims,
-			&i.Delivery.Attempts,
-			&i.Delivery.NextRunAt,
-			&i.Delivery.LeasedUntil,
-			&i.Delivery.FirstAttemptAt,
-			&i.Delivery.LastAttemptAt,
-			&i.Delivery.LastStatus,
-			&i.Delivery.LastBody,
-			&i.Delivery.LastError,
-			&i.Delivery.CreatedAt,
-			&i.Delivery.FinishedAt,
-			&i.EndpointID,
-			&i.Url,
-			&i.DisabledAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const eventFind = `-- name: EventFind :one
+
 SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox WHERE event_id = $1
 `
 
+// Events out, and the order in which they are told.
 // For operators: of any account.
 func (q *Queries) EventFind(ctx context.Context, db DBTX, eventID string) (Outbox, error) {
 	row := db.QueryRow(ctx, eventFind, eventID)
@@ -623,22 +61,38 @@ func (q *Queries) EventGet(ctx context.Context, db DBTX, arg EventGetParams) (Ou
 const eventList = `-- name: EventList :many
 SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
 WHERE o.position IS NOT NULL
-    AND (o.account_id, o.position) > ($1::text, $2::bigint) AND (o.account_id, o.position) <= ($1::text, 9223372036854775807)
+    AND (o.account_id, o.position) > ($1::text, $2::bigint) -- planner
+    AND (o.account_id, o.position) < ($1::text, $3::bigint) -- planner
+    AND (NOT $4::boolean
+        OR NULLIF(rtrim(split_part(split_part(
+            convert_from(o.payload, 'UTF8'), '"created":', 2), ',', 1), '}'), '')::bigint
+            BETWEEN $5::bigint AND $6::bigint)
 ORDER BY o.account_id, o.position
-LIMIT $3::integer
+LIMIT $7::integer
 `
 
 type EventListParams struct {
-	AccountID string
-	After     int64
-	Most      int32
+	AccountID   string
+	Above       int64
+	Below       int64
+	Dated       bool
+	CreatedFrom int64
+	CreatedLast int64
+	MaxRows     int32
 }
 
-// A page in the order of positions, from the beginning or from just after a cursor. It asks for a range of account and position
-// together, which only their index has: of an equal account, statistics may say that nearly all events are its own, and then
-// all events are walked through for it.
+// A page in the order of positions, of those between two positions. dated: only those whose own
+// created is in a range of seconds. It is read from the payload, as clients see it.
 func (q *Queries) EventList(ctx context.Context, db DBTX, arg EventListParams) ([]Outbox, error) {
-	rows, err := db.Query(ctx, eventList, arg.AccountID, arg.After, arg.Most)
+	rows, err := db.Query(ctx, eventList,
+		arg.AccountID,
+		arg.Above,
+		arg.Below,
+		arg.Dated,
+		arg.CreatedFrom,
+		arg.CreatedLast,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -669,69 +123,36 @@ func (q *Queries) EventList(ctx context.Context, db DBTX, arg EventListParams) (
 const eventListBefore = `-- name: EventListBefore :many
 SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
 WHERE o.position IS NOT NULL
-    AND (o.account_id, o.position) < ($1::text, $2::bigint) AND (o.account_id, o.position) > ($1::text, -1)
+    AND (o.account_id, o.position) > ($1::text, $2::bigint) -- planner
+    AND (o.account_id, o.position) < ($1::text, $3::bigint) -- planner
+    AND (NOT $4::boolean
+        OR NULLIF(rtrim(split_part(split_part(
+            convert_from(o.payload, 'UTF8'), '"created":', 2), ',', 1), '}'), '')::bigint
+            BETWEEN $5::bigint AND $6::bigint)
 ORDER BY o.account_id DESC, o.position DESC
-LIMIT $3::integer
+LIMIT $7::integer
 `
 
 type EventListBeforeParams struct {
-	AccountID string
-	Before    int64
-	Most      int32
+	AccountID   string
+	Above       int64
+	Below       int64
+	Dated       bool
+	CreatedFrom int64
+	CreatedLast int64
+	MaxRows     int32
 }
 
-// A page backwards, from the end or from just before a cursor.
+// Backwards.
 func (q *Queries) EventListBefore(ctx context.Context, db DBTX, arg EventListBeforeParams) ([]Outbox, error) {
-	rows, err := db.Query(ctx, eventListBefore, arg.AccountID, arg.Before, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Outbox
-	for rows.Next() {
-		var i Outbox
-		if err := rows.Scan(
-			&i.EventID,
-			&i.AccountID,
-			&i.Type,
-			&i.OperationID,
-			&i.ObjectID,
-			&i.Payload,
-			&i.CreatedAt,
-			&i.Position,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const eventListOfType = `-- name: EventListOfType :many
-SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
-WHERE o.account_id = $1 AND o.position IS NOT NULL
-    AND (o.type, o.position) > ($2::text, $3::bigint) AND (o.type, o.position) <= ($2::text, 9223372036854775807)
-ORDER BY o.type, o.position
-LIMIT $4::integer
-`
-
-type EventListOfTypeParams struct {
-	AccountID string
-	Type      string
-	After     int64
-	Most      int32
-}
-
-// Both again for one type.
-func (q *Queries) EventListOfType(ctx context.Context, db DBTX, arg EventListOfTypeParams) ([]Outbox, error) {
-	rows, err := db.Query(ctx, eventListOfType,
+	rows, err := db.Query(ctx, eventListBefore,
 		arg.AccountID,
-		arg.Type,
-		arg.After,
-		arg.Most,
+		arg.Above,
+		arg.Below,
+		arg.Dated,
+		arg.CreatedFrom,
+		arg.CreatedLast,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -760,28 +181,112 @@ func (q *Queries) EventListOfType(ctx context.Context, db DBTX, arg EventListOfT
 	return items, nil
 }
 
-const eventListOfTypeBefore = `-- name: EventListOfTypeBefore :many
-SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
-WHERE o.account_id = $1 AND o.position IS NOT NULL
-    AND (o.type, o.position) < ($2::text, $3::bigint) AND (o.type, o.position) > ($2::text, -1)
-ORDER BY o.type DESC, o.position DESC
-LIMIT $4::integer
+const eventListOfTypes = `-- name: EventListOfTypes :many
+SELECT l.event_id, l.account_id, l.type, l.operation_id, l.object_id, l.payload, l.created_at, l.position FROM unnest($1::text[]) AS t (type) CROSS JOIN LATERAL (
+    SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
+    WHERE o.account_id = $2 AND o.position IS NOT NULL
+        AND (o.type, o.position) > (t.type, $3::bigint)
+        AND (o.type, o.position) < (t.type, $4::bigint)
+        AND (NOT $5::boolean
+            OR NULLIF(rtrim(split_part(split_part(
+            convert_from(o.payload, 'UTF8'), '"created":', 2), ',', 1), '}'), '')::bigint
+                BETWEEN $6::bigint AND $7::bigint)
+    ORDER BY o.type, o.position
+    LIMIT $8::integer
+) l
+ORDER BY l.position
+LIMIT $8::integer
 `
 
-type EventListOfTypeBeforeParams struct {
-	AccountID string
-	Type      string
-	Before    int64
-	Most      int32
+type EventListOfTypesParams struct {
+	Types       []string
+	AccountID   string
+	Above       int64
+	Below       int64
+	Dated       bool
+	CreatedFrom int64
+	CreatedLast int64
+	MaxRows     int32
+}
+
+// Both again for some types: one walk for each.
+func (q *Queries) EventListOfTypes(ctx context.Context, db DBTX, arg EventListOfTypesParams) ([]Outbox, error) {
+	rows, err := db.Query(ctx, eventListOfTypes,
+		arg.Types,
+		arg.AccountID,
+		arg.Above,
+		arg.Below,
+		arg.Dated,
+		arg.CreatedFrom,
+		arg.CreatedLast,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Outbox
+	for rows.Next() {
+		var i Outbox
+		if err := rows.Scan(
+			&i.EventID,
+			&i.AccountID,
+			&i.Type,
+			&i.OperationID,
+			&i.ObjectID,
+			&i.Payload,
+			&i.CreatedAt,
+			&i.Position,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventListOfTypesBefore = `-- name: EventListOfTypesBefore :many
+SELECT l.event_id, l.account_id, l.type, l.operation_id, l.object_id, l.payload, l.created_at, l.position FROM unnest($1::text[]) AS t (type) CROSS JOIN LATERAL (
+    SELECT event_id, account_id, type, operation_id, object_id, payload, created_at, position FROM outbox o
+    WHERE o.account_id = $2 AND o.position IS NOT NULL
+        AND (o.type, o.position) > (t.type, $3::bigint)
+        AND (o.type, o.position) < (t.type, $4::bigint)
+        AND (NOT $5::boolean
+            OR NULLIF(rtrim(split_part(split_part(
+            convert_from(o.payload, 'UTF8'), '"created":', 2), ',', 1), '}'), '')::bigint
+                BETWEEN $6::bigint AND $7::bigint)
+    ORDER BY o.type DESC, o.position DESC
+    LIMIT $8::integer
+) l
+ORDER BY l.position DESC
+LIMIT $8::integer
+`
+
+type EventListOfTypesBeforeParams struct {
+	Types       []string
+	AccountID   string
+	Above       int64
+	Below       int64
+	Dated       bool
+	CreatedFrom int64
+	CreatedLast int64
+	MaxRows     int32
 }
 
 // Backwards.
-func (q *Queries) EventListOfTypeBefore(ctx context.Context, db DBTX, arg EventListOfTypeBeforeParams) ([]Outbox, error) {
-	rows, err := db.Query(ctx, eventListOfTypeBefore,
+func (q *Queries) EventListOfTypesBefore(ctx context.Context, db DBTX, arg EventListOfTypesBeforeParams) ([]Outbox, error) {
+	rows, err := db.Query(ctx, eventListOfTypesBefore,
+		arg.Types,
 		arg.AccountID,
-		arg.Type,
-		arg.Before,
-		arg.Most,
+		arg.Above,
+		arg.Below,
+		arg.Dated,
+		arg.CreatedFrom,
+		arg.CreatedLast,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -811,15 +316,19 @@ func (q *Queries) EventListOfTypeBefore(ctx context.Context, db DBTX, arg EventL
 }
 
 const eventNewest = `-- name: EventNewest :many
-SELECT o.event_id, o.account_id, o.type, o.object_id, o.operation_id, o.position::bigint AS position, o.created_at,
+SELECT o.event_id, o.account_id, o.type, o.object_id, o.operation_id,
+    o.position::bigint AS position, o.created_at,
     (SELECT count(*) FROM deliveries d WHERE d.event_id = o.event_id) AS deliveries,
-    (SELECT count(*) FROM deliveries d WHERE d.event_id = o.event_id AND d.state = 'pending') AS pending,
+    (SELECT count(*) FROM deliveries d
+        WHERE d.event_id = o.event_id AND d.state = 'pending') AS pending,
     (SELECT count(*) FROM deliveries d WHERE d.event_id = o.event_id AND d.state = 'dead') AS dead
 FROM outbox o
 WHERE o.position IS NOT NULL AND o.created_at >= $1::timestamptz
     AND ($2::text IS NULL OR o.type = $2::text)
     AND ($3::text IS NULL OR o.account_id = $3::text)
-    AND (NOT $4::boolean OR EXISTS (SELECT FROM deliveries d WHERE d.event_id = o.event_id AND d.state <> 'delivered'))
+    AND (NOT $4::boolean
+        OR EXISTS (SELECT FROM deliveries d WHERE d.event_id = o.event_id
+        AND d.state <> 'delivered'))
 ORDER BY o.position DESC
 LIMIT $5::integer
 `
@@ -829,7 +338,7 @@ type EventNewestParams struct {
 	Type        *string
 	AccountID   *string
 	Undelivered bool
-	Most        int32
+	MaxRows     int32
 }
 
 type EventNewestRow struct {
@@ -852,7 +361,7 @@ func (q *Queries) EventNewest(ctx context.Context, db DBTX, arg EventNewestParam
 		arg.Type,
 		arg.AccountID,
 		arg.Undelivered,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -883,75 +392,76 @@ func (q *Queries) EventNewest(ctx context.Context, db DBTX, arg EventNewestParam
 	return items, nil
 }
 
-const eventResend = `-- name: EventResend :many
-INSERT INTO deliveries AS d (endpoint, event_id, position, object_id)
-SELECT e.number, o.event_id, o.position, o.object_id
-FROM outbox o JOIN webhook_endpoints e ON e.account_id = o.account_id AND e.disabled_at IS NULL
-WHERE o.account_id = $1 AND o.event_id = $2 AND o.position IS NOT NULL
-    AND (e.id = $3::text OR ($3::text = '' AND e.enabled_events && ARRAY['*', o.type]))
-ORDER BY e.number
-FOR SHARE OF e
-ON CONFLICT (endpoint, event_id) DO UPDATE SET
-    state = 'pending', attempts = 0, first_attempt_at = NULL, finished_at = NULL,
-    next_run_at = CASE WHEN d.leased_until > clock_timestamp() THEN d.next_run_at ELSE clock_timestamp() END
-RETURNING d.endpoint
+const eventPositionAt = `-- name: EventPositionAt :one
+WITH RECURSIVE search (low, high) AS (
+    SELECT 0::bigint, coalesce((SELECT o.position FROM outbox o WHERE o.position IS NOT NULL
+        AND (o.account_id, o.position) <= ($1::text, 9223372036854775806)
+        AND (o.account_id, o.position) > ($1::text, 0)
+        ORDER BY o.account_id DESC, o.position DESC LIMIT 1), 0) + 1
+    UNION ALL
+    SELECT CASE WHEN e.created_at < $2::timestamptz THEN e.position ELSE s.low END,
+        CASE WHEN e.created_at < $2::timestamptz THEN s.high ELSE s.low + (s.high - s.low) / 2 END
+    FROM search s LEFT JOIN LATERAL (
+        SELECT o.position, o.created_at FROM outbox o WHERE o.position IS NOT NULL
+            AND (o.account_id, o.position) >= ($1::text, s.low + (s.high - s.low) / 2)
+            AND (o.account_id, o.position) < ($1::text, s.high)
+        ORDER BY o.account_id, o.position LIMIT 1
+    ) e ON true
+    WHERE s.high - s.low > 1
+)
+SELECT max(low)::bigint AS position FROM search
 `
 
-type EventResendParams struct {
-	AccountID  string
-	EventID    string
-	EndpointID string
+type EventPositionAtParams struct {
+	AccountID string
+	At        time.Time
 }
 
-// Queues an event once more. What is being sent at this moment is left alone: it is on its way.
-func (q *Queries) EventResend(ctx context.Context, db DBTX, arg EventResendParams) ([]int64, error) {
-	rows, err := db.Query(ctx, eventResend, arg.AccountID, arg.EventID, arg.EndpointID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var endpoint int64
-		if err := rows.Scan(&endpoint); err != nil {
-			return nil, err
-		}
-		items = append(items, endpoint)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// The position up to which all events of an account were written before a moment, by halving the
+// range of positions: some forty looks into an index. Positions are in the order of commits, which
+// is nearly that of the times at which events are written.
+func (q *Queries) EventPositionAt(ctx context.Context, db DBTX, arg EventPositionAtParams) (int64, error) {
+	row := db.QueryRow(ctx, eventPositionAt, arg.AccountID, arg.At)
+	var position int64
+	err := row.Scan(&position)
+	return position, err
 }
 
 const eventsClean = `-- name: EventsClean :one
 WITH looked AS MATERIALIZED (
-    SELECT o.event_id, o.position, o.account_id, o.type, o.created_at < clock_timestamp() - $1::interval AS is_old FROM outbox o
+    SELECT o.event_id, o.position, o.account_id, o.type,
+        o.created_at < clock_timestamp() - $1::interval AS is_old FROM outbox o
     WHERE o.position IS NOT NULL AND o.position > $2::bigint
     ORDER BY o.position LIMIT $3::integer
 ), old AS MATERIALIZED (
     SELECT l.event_id, l.account_id, l.type, l.position FROM looked l
-    WHERE l.is_old AND EXISTS (SELECT FROM outbox n WHERE n.account_id = l.account_id AND n.type = l.type AND n.position > l.position)
-        AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807) FROM outbox_cursors c)
-        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id AND d.next_run_at IS NOT NULL)
+    WHERE l.is_old AND EXISTS (SELECT FROM outbox n WHERE n.account_id = l.account_id
+        AND n.type = l.type AND n.position > l.position)
+        AND l.position <= (SELECT coalesce(min(c.position), 9223372036854775807)
+            FROM outbox_cursors c)
+        AND l.position <= (SELECT c.position FROM deliveries_cursor c)
+        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.event_id = l.event_id
+            AND d.state = 'pending' OFFSET 0) -- planner
 ), gone AS (
     DELETE FROM deliveries d USING old WHERE d.event_id = old.event_id AND d.next_run_at IS NULL
 ), cleaned AS (
     DELETE FROM outbox o USING old WHERE o.event_id = old.event_id RETURNING o.event_id
 ), told AS (
     INSERT INTO outbox_cleaned AS c (account_id, type, position)
-    SELECT old.account_id, old.type, max(old.position) FROM old GROUP BY old.account_id, old.type ORDER BY old.account_id, old.type
+    SELECT old.account_id, old.type, max(old.position) FROM old GROUP BY old.account_id, old.type
+    ORDER BY old.account_id, old.type
     ON CONFLICT (account_id, type) DO UPDATE SET position = greatest(c.position, excluded.position)
 )
 SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM cleaned) AS cleaned,
     coalesce((SELECT max(l.position) FROM looked l), 0)::bigint AS last_position,
-    coalesce((SELECT NOT l.is_old FROM looked l ORDER BY l.position DESC LIMIT 1), true)::boolean AS young
+    coalesce((SELECT NOT l.is_old FROM looked l ORDER BY l.position DESC LIMIT 1),
+        true)::boolean AS young
 `
 
 type EventsCleanParams struct {
-	Ttl   time.Duration
-	After int64
-	Most  int32
+	Ttl     time.Duration
+	After   int64
+	MaxRows int32
 }
 
 type EventsCleanRow struct {
@@ -961,11 +471,13 @@ type EventsCleanRow struct {
 	Young        bool
 }
 
-// Looks at the next events after a position and forgets, with their deliveries, those that are old, that every endpoint has or was given up on, and that
-// every stream has: exactly the rows that were looked at. young: the last of them is not old, so nothing after it is. The newest of each type of an account
-// stays: there stands the cursor of a reader who has seen all, and it must be there when something comes after it, however long that takes.
+// Looks at the next events after a position and forgets, with their deliveries, those that are old,
+// that every endpoint has or was given up on, and that every stream has: exactly the rows that were
+// looked at. young: the last of them is not old, so nothing after it is. The newest of each type of
+// an account stays: there stands the cursor of a reader who has seen all, and it must be there when
+// something comes after it, however long that takes.
 func (q *Queries) EventsClean(ctx context.Context, db DBTX, arg EventsCleanParams) (EventsCleanRow, error) {
-	row := db.QueryRow(ctx, eventsClean, arg.Ttl, arg.After, arg.Most)
+	row := db.QueryRow(ctx, eventsClean, arg.Ttl, arg.After, arg.MaxRows)
 	var i EventsCleanRow
 	err := row.Scan(
 		&i.Looked,
@@ -976,36 +488,53 @@ func (q *Queries) EventsClean(ctx context.Context, db DBTX, arg EventsCleanParam
 	return i, err
 }
 
-const eventsCleanedUpTo = `-- name: EventsCleanedUpTo :one
-SELECT coalesce(max(c.position), 0)::bigint AS position FROM outbox_cleaned c
-WHERE c.account_id = $1 AND ($2::text IS NULL OR c.type = $2::text)
+const outboxAdd = `-- name: OutboxAdd :exec
+INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (event_id) DO NOTHING
 `
 
-type EventsCleanedUpToParams struct {
-	AccountID string
-	Type      *string
+type OutboxAddParams struct {
+	EventID     string
+	AccountID   string
+	Type        string
+	OperationID string
+	ObjectID    string
+	Payload     []byte
 }
 
-// The highest position of an event of the account, of one type or of any, that was forgotten.
-func (q *Queries) EventsCleanedUpTo(ctx context.Context, db DBTX, arg EventsCleanedUpToParams) (int64, error) {
-	row := db.QueryRow(ctx, eventsCleanedUpTo, arg.AccountID, arg.Type)
-	var position int64
-	err := row.Scan(&position)
-	return position, err
+func (q *Queries) OutboxAdd(ctx context.Context, db DBTX, arg OutboxAddParams) error {
+	_, err := db.Exec(ctx, outboxAdd,
+		arg.EventID,
+		arg.AccountID,
+		arg.Type,
+		arg.OperationID,
+		arg.ObjectID,
+		arg.Payload,
+	)
+	return err
 }
 
 const outboxHasNew = `-- name: OutboxHasNew :one
-
-SELECT EXISTS (SELECT FROM outbox o WHERE o.position IS NULL AND o.created_at >= $1::timestamptz) AS has_new
+SELECT coalesce((SELECT true FROM outbox o
+        WHERE o.position IS NULL AND o.created_at >= $1::timestamptz
+        ORDER BY o.created_at LIMIT 1), false)::boolean AS unnumbered, -- planner
+    coalesce((SELECT max(o.position) FROM outbox o WHERE o.position IS NOT NULL)
+        > (SELECT c.position FROM deliveries_cursor c), false)::boolean AS unqueued
 `
 
-// Events out: their order, the endpoints, the deliveries, the streams.
-// Whether any committed event that was written since then has no position yet.
-func (q *Queries) OutboxHasNew(ctx context.Context, db DBTX, since time.Time) (bool, error) {
+type OutboxHasNewRow struct {
+	Unnumbered bool
+	Unqueued   bool
+}
+
+// Whether any committed event that was written since then has no position yet, and whether any that
+// has one is not queued for endpoints: two looks into indexes, and no lock.
+func (q *Queries) OutboxHasNew(ctx context.Context, db DBTX, since time.Time) (OutboxHasNewRow, error) {
 	row := db.QueryRow(ctx, outboxHasNew, since)
-	var has_new bool
-	err := row.Scan(&has_new)
-	return has_new, err
+	var i OutboxHasNewRow
+	err := row.Scan(&i.Unnumbered, &i.Unqueued)
+	return i, err
 }
 
 const outboxNumber = `-- name: OutboxNumber :one
@@ -1013,104 +542,55 @@ WITH counter AS MATERIALIZED (
     SELECT c.last_position FROM outbox_counter c FOR UPDATE
 ), fresh AS MATERIALIZED (
     SELECT o.event_id, o.created_at, row_number() OVER (ORDER BY o.created_at, o.event_id) AS n
-    FROM (SELECT u.event_id, u.created_at FROM outbox u WHERE u.position IS NULL AND u.created_at >= $1::timestamptz ORDER BY u.created_at, u.event_id LIMIT $2::integer) o
+    FROM (SELECT u.event_id, u.created_at FROM outbox u WHERE u.position IS NULL
+        AND u.created_at >= $1::timestamptz ORDER BY u.created_at, u.event_id
+        LIMIT $2::integer) o
     WHERE EXISTS (SELECT FROM counter)
 ), numbered AS (
     UPDATE outbox o SET position = counter.last_position + fresh.n
     FROM fresh CROSS JOIN counter
-    WHERE o.event_id = fresh.event_id AND o.position IS NULL
-    RETURNING o.event_id, o.account_id, o.type, o.object_id, o.position
+    WHERE o.event_id = fresh.event_id AND coalesce(o.position, 0) = 0 -- planner
+    RETURNING o.event_id
 ), moved AS (
     UPDATE outbox_counter c SET last_position = counter.last_position + (SELECT count(*) FROM fresh)
     FROM counter WHERE EXISTS (SELECT FROM fresh)
-), queued AS (
-    INSERT INTO deliveries (endpoint, event_id, position, object_id)
-    SELECT e.number, n.event_id, n.position, n.object_id
-    FROM numbered n JOIN webhook_endpoints e ON e.account_id = n.account_id AND e.disabled_at IS NULL AND e.enabled_events && ARRAY['*', n.type]
-    ORDER BY n.position
-    RETURNING 1
 )
-SELECT (SELECT count(*) FROM numbered) AS numbered, (SELECT count(*) FROM queued) AS queued,
+SELECT (SELECT count(*) FROM numbered) AS numbered,
     coalesce((SELECT max(f.created_at) FROM fresh f), $1::timestamptz)::timestamptz AS newest
 `
 
 type OutboxNumberParams struct {
-	Since time.Time
-	Most  int32
+	Since   time.Time
+	MaxRows int32
 }
 
 type OutboxNumberRow struct {
 	Numbered int64
-	Queued   int64
 	Newest   time.Time
 }
 
-// Gives positions to committed events and queues them for the endpoints that want them, all in one statement, so that nobody can stop in the middle
-// of it. The lock on the counter makes numberers take turns. One that had to wait looks at a snapshot that is older than the turn before its own: then
-// some of its rows have a position by now, which the UPDATE sees, and theirs in this turn stay unused.
+// Gives positions to committed events that have none: all but those of settled charges, which get
+// theirs with their commit. The lock on the counter makes whoever gives positions take turns. One
+// that had to wait looks at a snapshot that is older than the turn before its own: then some of its
+// rows have a position by now, which the UPDATE sees, and theirs in this turn stay unused.
 func (q *Queries) OutboxNumber(ctx context.Context, db DBTX, arg OutboxNumberParams) (OutboxNumberRow, error) {
-	row := db.QueryRow(ctx, outboxNumber, arg.Since, arg.Most)
+	row := db.QueryRow(ctx, outboxNumber, arg.Since, arg.MaxRows)
 	var i OutboxNumberRow
-	err := row.Scan(&i.Numbered, &i.Queued, &i.Newest)
+	err := row.Scan(&i.Numbered, &i.Newest)
 	return i, err
 }
 
-const secretAdd = `-- name: SecretAdd :exec
-INSERT INTO webhook_secrets (endpoint, secret) VALUES ($1, $2)
-`
-
-type SecretAddParams struct {
-	Endpoint int64
-	Secret   string
-}
-
-func (q *Queries) SecretAdd(ctx context.Context, db DBTX, arg SecretAddParams) error {
-	_, err := db.Exec(ctx, secretAdd, arg.Endpoint, arg.Secret)
-	return err
-}
-
-const secretForget = `-- name: SecretForget :exec
-DELETE FROM webhook_secrets s WHERE s.endpoint = $1 AND s.expires_at IS NOT NULL AND (s.expires_at <= clock_timestamp() OR s.secret NOT IN (
-    SELECT k.secret FROM webhook_secrets k WHERE k.endpoint = $1 AND k.expires_at IS NOT NULL ORDER BY k.created_at DESC LIMIT $2::integer
-))
-`
-
-type SecretForgetParams struct {
-	Endpoint int64
-	Keep     int32
-}
-
-// Secrets that sign no more, and the oldest when somebody rotates without end.
-func (q *Queries) SecretForget(ctx context.Context, db DBTX, arg SecretForgetParams) error {
-	_, err := db.Exec(ctx, secretForget, arg.Endpoint, arg.Keep)
-	return err
-}
-
-const secretRetire = `-- name: SecretRetire :exec
-UPDATE webhook_secrets SET expires_at = clock_timestamp() + $1::interval WHERE endpoint = $2 AND expires_at IS NULL
-`
-
-type SecretRetireParams struct {
-	Overlap  time.Duration
-	Endpoint int64
-}
-
-// The current secret signs for a while longer.
-func (q *Queries) SecretRetire(ctx context.Context, db DBTX, arg SecretRetireParams) error {
-	_, err := db.Exec(ctx, secretRetire, arg.Overlap, arg.Endpoint)
-	return err
-}
-
 const streamEvents = `-- name: StreamEvents :many
-SELECT o.event_id, o.account_id, o.type, o.object_id, o.payload, o.position::bigint AS position FROM outbox o
+SELECT o.event_id, o.account_id, o.type, o.object_id, o.payload, o.position::bigint AS position
+FROM outbox o
 WHERE o.position IS NOT NULL AND o.position > $1::bigint
 ORDER BY o.position
 LIMIT $2::integer
 `
 
 type StreamEventsParams struct {
-	After int64
-	Most  int32
+	After   int64
+	MaxRows int32
 }
 
 type StreamEventsRow struct {
@@ -1123,7 +603,7 @@ type StreamEventsRow struct {
 }
 
 func (q *Queries) StreamEvents(ctx context.Context, db DBTX, arg StreamEventsParams) ([]StreamEventsRow, error) {
-	rows, err := db.Query(ctx, streamEvents, arg.After, arg.Most)
+	rows, err := db.Query(ctx, streamEvents, arg.After, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}

@@ -10,51 +10,8 @@ import (
 	"time"
 )
 
-const chargeOfNews = `-- name: ChargeOfNews :one
-SELECT c.id, coalesce(c.provider_account, 0)::smallint AS account, c.operation_id, c.status, c.settled_at, c.captured, c.capture_operation_id, c.intent_id FROM (
-    SELECT p.id FROM charges p WHERE p.provider = 'stripe' AND p.provider_id = $1::text AND $1::text <> ''
-    UNION ALL
-    SELECT o.id FROM charges o WHERE o.operation_id = $2::text AND $2::text <> ''
-    UNION ALL
-    SELECT r.charge_id FROM refunds r WHERE r.operation_id = $2::text AND $2::text <> ''
-) f JOIN charges c ON c.id = f.id
-LIMIT 1
-`
-
-type ChargeOfNewsParams struct {
-	ProviderID  string
-	OperationID string
-}
-
-type ChargeOfNewsRow struct {
-	ID                 string
-	Account            int16
-	OperationID        string
-	Status             string
-	SettledAt          *time.Time
-	Captured           bool
-	CaptureOperationID *string
-	IntentID           *string
-}
-
-// The charge that an event of the provider speaks of, by the provider's id or by the operation that made it or its refund.
-func (q *Queries) ChargeOfNews(ctx context.Context, db DBTX, arg ChargeOfNewsParams) (ChargeOfNewsRow, error) {
-	row := db.QueryRow(ctx, chargeOfNews, arg.ProviderID, arg.OperationID)
-	var i ChargeOfNewsRow
-	err := row.Scan(
-		&i.ID,
-		&i.Account,
-		&i.OperationID,
-		&i.Status,
-		&i.SettledAt,
-		&i.Captured,
-		&i.CaptureOperationID,
-		&i.IntentID,
-	)
-	return i, err
-}
-
 const providerAccountAdd = `-- name: ProviderAccountAdd :one
+
 INSERT INTO provider_accounts (number, id, livemode)
 SELECT coalesce(max(a.number), 0) + 1, $1::text, $2::boolean FROM provider_accounts a
 RETURNING number
@@ -65,6 +22,7 @@ type ProviderAccountAddParams struct {
 	Livemode bool
 }
 
+// Accounts at the provider. A charge without a number is the first account's.
 // The caller holds the lock.
 func (q *Queries) ProviderAccountAdd(ctx context.Context, db DBTX, arg ProviderAccountAddParams) (int16, error) {
 	row := db.QueryRow(ctx, providerAccountAdd, arg.ID, arg.Livemode)
@@ -73,19 +31,9 @@ func (q *Queries) ProviderAccountAdd(ctx context.Context, db DBTX, arg ProviderA
 	return number, err
 }
 
-const providerAccountCurrent = `-- name: ProviderAccountCurrent :one
-SELECT coalesce(i.provider_account, 0)::smallint AS current FROM installation i
-`
-
-func (q *Queries) ProviderAccountCurrent(ctx context.Context, db DBTX) (int16, error) {
-	row := db.QueryRow(ctx, providerAccountCurrent)
-	var current int16
-	err := row.Scan(&current)
-	return current, err
-}
-
 const providerAccountList = `-- name: ProviderAccountList :many
-SELECT a.number, a.id, a.livemode, a.first_seen_at, a.current_since, (a.number = coalesce(i.provider_account, 0))::boolean AS current
+SELECT a.number, a.id, a.livemode, a.first_seen_at, a.current_since,
+    (a.number = coalesce(i.provider_account, 0))::boolean AS current
 FROM provider_accounts a CROSS JOIN installation i ORDER BY a.number
 `
 
@@ -125,20 +73,6 @@ func (q *Queries) ProviderAccountList(ctx context.Context, db DBTX) ([]ProviderA
 	return items, nil
 }
 
-const providerAccountLock = `-- name: ProviderAccountLock :one
-
-SELECT coalesce(i.provider_account, 0)::smallint AS current FROM installation i FOR UPDATE
-`
-
-// Accounts at the provider. A charge without a number is the first account's.
-// One at a time decides which account is the current one. Claims only read the row, and do not wait.
-func (q *Queries) ProviderAccountLock(ctx context.Context, db DBTX) (int16, error) {
-	row := db.QueryRow(ctx, providerAccountLock)
-	var current int16
-	err := row.Scan(&current)
-	return current, err
-}
-
 const providerAccountName = `-- name: ProviderAccountName :exec
 UPDATE provider_accounts SET id = $1 WHERE number = $2 AND id = ''
 `
@@ -154,104 +88,6 @@ func (q *Queries) ProviderAccountName(ctx context.Context, db DBTX, arg Provider
 	return err
 }
 
-const providerAccountNewest = `-- name: ProviderAccountNewest :one
-SELECT c.provider_id::text AS provider_id, c.livemode FROM charges c
-WHERE c.provider_id IS NOT NULL AND (c.provider_account = $1::smallint OR (c.provider_account IS NULL AND $2::boolean))
-ORDER BY c.id DESC LIMIT 1
-`
-
-type ProviderAccountNewestParams struct {
-	Number int16
-	First  bool
-}
-
-type ProviderAccountNewestRow struct {
-	ProviderID string
-	Livemode   bool
-}
-
-// The newest charge of an account that the provider has named. Ids are in the order of time.
-func (q *Queries) ProviderAccountNewest(ctx context.Context, db DBTX, arg ProviderAccountNewestParams) (ProviderAccountNewestRow, error) {
-	row := db.QueryRow(ctx, providerAccountNewest, arg.Number, arg.First)
-	var i ProviderAccountNewestRow
-	err := row.Scan(&i.ProviderID, &i.Livemode)
-	return i, err
-}
-
-const providerAccountOfOperation = `-- name: ProviderAccountOfOperation :one
-SELECT coalesce(c.provider_account, 0)::smallint AS number FROM charges c WHERE c.id = (
-    SELECT coalesce((SELECT r.charge_id FROM refunds r WHERE r.id = k.resource_id), k.resource_id) FROM idempotency_keys k WHERE k.operation_id = $1
-)
-`
-
-// The account of an operation, by its charge: 0 is the first one's.
-func (q *Queries) ProviderAccountOfOperation(ctx context.Context, db DBTX, operationID string) (int16, error) {
-	row := db.QueryRow(ctx, providerAccountOfOperation, operationID)
-	var number int16
-	err := row.Scan(&number)
-	return number, err
-}
-
-const providerAccountSentByOthers = `-- name: ProviderAccountSentByOthers :one
-SELECT count(*)::bigint AS sent
-FROM idempotency_keys k LEFT JOIN refunds r ON r.id = k.resource_id JOIN charges c ON c.id = coalesce(r.charge_id, k.resource_id)
-WHERE k.status = 'in_progress' AND k.first_attempt_at IS NOT NULL AND coalesce(c.provider_account, 1) = $1::smallint
-    AND position(convert_to($2::text, 'UTF8') IN k.params) = 0
-`
-
-type ProviderAccountSentByOthersParams struct {
-	Number int16
-	Sender string
-}
-
-// Operations of an account that may have been carried out and have no outcome, and were not sent by this sender. It has no short mark, so that nothing else in their
-// parameters passes for it. Asked while no charge of the account has the provider's id: then there are few.
-func (q *Queries) ProviderAccountSentByOthers(ctx context.Context, db DBTX, arg ProviderAccountSentByOthersParams) (int64, error) {
-	row := db.QueryRow(ctx, providerAccountSentByOthers, arg.Number, arg.Sender)
-	var sent int64
-	err := row.Scan(&sent)
-	return sent, err
-}
-
-const providerAccountUnfinished = `-- name: ProviderAccountUnfinished :many
-SELECT coalesce(c.provider_account, 0)::smallint AS number, count(*) FILTER (WHERE NOT u.awaits)::bigint AS unfinished, count(*) FILTER (WHERE u.awaits)::bigint AS awaiting
-FROM (
-    SELECT coalesce(r.charge_id, k.resource_id) AS charge_id, false AS awaits
-    FROM idempotency_keys k LEFT JOIN refunds r ON r.id = k.resource_id
-    WHERE k.status = 'in_progress'
-    UNION ALL
-    SELECT d.id, true FROM charges d WHERE d.awaits_at IS NOT NULL AND d.status = 'pending'
-) u JOIN charges c ON c.id = u.charge_id
-GROUP BY 1
-`
-
-type ProviderAccountUnfinishedRow struct {
-	Number     int16
-	Unfinished int64
-	Awaiting   int64
-}
-
-// Operations without an outcome, by the account of their charge: 0 is the first one's. The second number: charges that wait for their payer.
-func (q *Queries) ProviderAccountUnfinished(ctx context.Context, db DBTX) ([]ProviderAccountUnfinishedRow, error) {
-	rows, err := db.Query(ctx, providerAccountUnfinished)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ProviderAccountUnfinishedRow
-	for rows.Next() {
-		var i ProviderAccountUnfinishedRow
-		if err := rows.Scan(&i.Number, &i.Unfinished, &i.Awaiting); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const providerAccountUse = `-- name: ProviderAccountUse :exec
 WITH chosen AS (
     UPDATE installation SET provider_account = $1::smallint
@@ -263,16 +99,4 @@ UPDATE provider_accounts SET current_since = clock_timestamp() WHERE number = $1
 func (q *Queries) ProviderAccountUse(ctx context.Context, db DBTX, number int16) error {
 	_, err := db.Exec(ctx, providerAccountUse, number)
 	return err
-}
-
-const providerAccountUsed = `-- name: ProviderAccountUsed :one
-SELECT EXISTS (SELECT FROM charges)::boolean AS used
-`
-
-// Whether any operation was ever sent, to whichever account: each is about a charge.
-func (q *Queries) ProviderAccountUsed(ctx context.Context, db DBTX) (bool, error) {
-	row := db.QueryRow(ctx, providerAccountUsed)
-	var used bool
-	err := row.Scan(&used)
-	return used, err
 }

@@ -68,7 +68,8 @@ func TestReadyWithoutASchema(t *testing.T) {
 	says(t, "ready", db.Ready(t.Context(), p), "the schema is missing")
 }
 
-// A schema that moves on under a running server is what an upgrade looks like to it: it is ready still. What starts on it does not know what it would do.
+// A schema that moves on under a running server is what an upgrade looks like to it: it is ready
+// still. What starts on it does not know what it would do.
 func TestReadyOnASchemaOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -86,7 +87,8 @@ func TestReadyOnASchemaOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A role, the database or the server may take no writes; the address says so for its own sessions alone.
+// A role, the database or the server may take no writes; the address says so for its own sessions
+// alone.
 func TestReadyOnWhatTakesNoWrites(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -117,7 +119,8 @@ func parse(t *testing.T, address string) *url.URL {
 func asRole(t *testing.T, address string, grants ...string) string {
 	t.Helper()
 	u := parse(t, address)
-	role := strings.TrimPrefix(u.Path, "/") + "_r" // of the whole server, so it is named for the database
+	// of the whole server, so it is named for the database
+	role := strings.TrimPrefix(u.Path, "/") + "_r"
 	role = role[max(0, len(role)-60):]
 	execOn(t, address, "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
 	t.Cleanup(func() {

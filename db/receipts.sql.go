@@ -10,17 +10,44 @@ import (
 	"time"
 )
 
+const receiptGauge = `-- name: ReceiptGauge :one
+
+SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - least(
+    (SELECT o.created_at FROM outbox o
+        WHERE o.position IS NOT NULL AND o.position > (SELECT c.position FROM receipts_cursor c)
+        ORDER BY o.position LIMIT 1),
+    (SELECT r.next_run_at FROM receipts r
+        WHERE r.next_run_at >= (SELECT clock_timestamp()) - $1::interval -- planner
+        ORDER BY r.next_run_at LIMIT 1)))), 0)::float8 AS overdue_seconds
+`
+
+// Receipt mails: what events ask for, who sends what, what came of it. Of all states only pending
+// is ever sent. No statement leads from another state back to it but the settlement of an attempt
+// whose owner knows that the mail server did not take the mail.
+// How long what waits longest for its receipt does: an event that was not read for receipts, or a
+// mail that is due. One that is due for so long is too old to be sent.
+func (q *Queries) ReceiptGauge(ctx context.Context, db DBTX, oldest time.Duration) (float64, error) {
+	row := db.QueryRow(ctx, receiptGauge, oldest)
+	var overdue_seconds float64
+	err := row.Scan(&overdue_seconds)
+	return overdue_seconds, err
+}
+
 const receiptSettle = `-- name: ReceiptSettle :one
 WITH x AS (
-    SELECT $1::text AS charge_id, $2::integer AS attempts, $3::text AS state, $4::smallint AS code, $5::text AS reason,
+    SELECT $1::text AS charge_id, $2::integer AS attempts, $3::text AS state,
+        $4::smallint AS code, $5::text AS reason,
         clock_timestamp() + $6::interval AS next_run_at, $7::interval AS oldest
 ), held AS (
-    SELECT r.charge_id, x.state = 'pending' AND r.taken_at >= x.next_run_at - x.oldest AS again FROM x JOIN receipts r ON r.charge_id = x.charge_id
+    SELECT r.charge_id, x.state = 'pending' AND r.taken_at >= x.next_run_at - x.oldest AS again
+    FROM x JOIN receipts r ON r.charge_id = x.charge_id
     WHERE r.attempts = x.attempts AND r.state IN ('sending', 'unknown', 'expired', x.state)
     FOR UPDATE OF r
 )
-UPDATE receipts r SET state = CASE WHEN held.again OR x.state <> 'pending' THEN x.state ELSE 'expired' END,
-    next_run_at = CASE WHEN held.again THEN x.next_run_at END, finished_at = CASE WHEN NOT held.again THEN clock_timestamp() END,
+UPDATE receipts r SET
+    state = CASE WHEN held.again OR x.state <> 'pending' THEN x.state ELSE 'expired' END,
+    next_run_at = CASE WHEN held.again THEN x.next_run_at END,
+    finished_at = CASE WHEN NOT held.again THEN clock_timestamp() END,
     last_code = NULLIF(x.code, 0), last_error = NULLIF(x.reason, '')
 FROM held CROSS JOIN x WHERE r.charge_id = held.charge_id
 RETURNING r.state
@@ -36,8 +63,9 @@ type ReceiptSettleParams struct {
 	Oldest   time.Duration
 }
 
-// What came of an attempt, by whoever made it. Run again after a lost answer, it finds its own state. One that was given up as unknown meanwhile is known again. What is
-// to be tried later ends instead when it would be too old by then.
+// What came of an attempt, by whoever made it. Run again after a lost answer, it finds its own
+// state. One that was given up as unknown meanwhile is known again. What is to be tried later ends
+// instead when it would be too old by then.
 func (q *Queries) ReceiptSettle(ctx context.Context, db DBTX, arg ReceiptSettleParams) (string, error) {
 	row := db.QueryRow(ctx, receiptSettle,
 		arg.ChargeID,
@@ -54,11 +82,14 @@ func (q *Queries) ReceiptSettle(ctx context.Context, db DBTX, arg ReceiptSettleP
 }
 
 const receiptsAbandoned = `-- name: ReceiptsAbandoned :execrows
-UPDATE receipts SET state = 'unknown', finished_at = clock_timestamp(), last_code = NULL, last_error = 'whoever sent it did not write what came of it'
-WHERE state = 'sending' AND last_attempt_at < (SELECT clock_timestamp()) - $1::interval
+UPDATE receipts SET state = 'unknown', finished_at = clock_timestamp(), last_code = NULL,
+    last_error = 'whoever sent it did not write what came of it'
+WHERE last_attempt_at < (SELECT clock_timestamp()) - $1::interval -- planner
+    AND state = 'sending'
 `
 
-// What was being sent so long ago that whoever did is gone: whether the mail server has it is not known.
+// What was being sent so long ago that whoever did is gone: whether the mail server has it is not
+// known.
 func (q *Queries) ReceiptsAbandoned(ctx context.Context, db DBTX, after time.Duration) (int64, error) {
 	result, err := db.Exec(ctx, receiptsAbandoned, after)
 	if err != nil {
@@ -67,23 +98,11 @@ func (q *Queries) ReceiptsAbandoned(ctx context.Context, db DBTX, after time.Dur
 	return result.RowsAffected(), nil
 }
 
-const receiptsBegin = `-- name: ReceiptsBegin :exec
-
-INSERT INTO receipts_cursor (position) SELECT c.last_position FROM outbox_counter c ON CONFLICT (only_row) DO NOTHING
-`
-
-// Receipt mails: what events ask for, who sends what, what came of it. Of every state only pending is ever sent; no statement leads from another one back to it but
-// the settlement of an attempt of which its owner knows that the mail server did not take the mail.
-// The first time, the cursor stands at the end: what was before is not looked at.
-func (q *Queries) ReceiptsBegin(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, receiptsBegin)
-	return err
-}
-
 const receiptsClaim = `-- name: ReceiptsClaim :many
 WITH due AS MATERIALIZED (
     SELECT r.charge_id, r.taken_at < clock_timestamp() - $1::interval AS is_old FROM receipts r
-    WHERE r.next_run_at <= (SELECT clock_timestamp()) AND r.charge_id > '' AND r.account_id > '' AND r.event_id > ''
+    WHERE r.next_run_at <= (SELECT clock_timestamp()) -- planner
+        AND r.charge_id > '' AND r.account_id > '' AND r.event_id > '' -- planner
     ORDER BY r.next_run_at LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ), taken AS (
@@ -95,17 +114,21 @@ WITH due AS MATERIALIZED (
     FROM due WHERE r.charge_id = due.charge_id
     RETURNING r.charge_id, r.account_id, r.event_id, r.state, r.attempts, r.taken_at
 )
-SELECT t.charge_id, t.event_id, t.state, t.attempts, t.taken_at, a.name AS account_name, c.amount_captured, c.currency, c.description, c.suffix, c.address, c.livemode
+SELECT t.charge_id, t.event_id, t.state, t.attempts, t.taken_at, a.name AS account_name,
+    c.amount_captured, c.currency, c.description, c.suffix, c.address, c.livemode
 FROM taken t CROSS JOIN LATERAL (
-    SELECT d.amount_captured, d.currency, coalesce(d.description, '')::text AS description, coalesce(d.statement_descriptor_suffix, '')::text AS suffix,
+    SELECT d.amount_captured, d.currency, coalesce(d.description, '')::text AS description,
+        coalesce(d.statement_descriptor_suffix, '')::text AS suffix,
         coalesce(d.receipt_email, '')::text AS address, d.livemode
-    FROM charges d WHERE d.id = t.charge_id LIMIT 1
-) c CROSS JOIN LATERAL (SELECT b.name FROM accounts b WHERE b.id = t.account_id LIMIT 1) a
+    FROM charges d WHERE d.id = t.charge_id LIMIT 1 -- planner
+) c CROSS JOIN LATERAL (
+    SELECT b.name FROM accounts b WHERE b.id = t.account_id LIMIT 1 -- planner
+) a
 `
 
 type ReceiptsClaimParams struct {
-	Oldest time.Duration
-	Most   int32
+	Oldest  time.Duration
+	MaxRows int32
 }
 
 type ReceiptsClaimRow struct {
@@ -123,9 +146,10 @@ type ReceiptsClaimRow struct {
 	Livemode       bool
 }
 
-// Takes receipts that are due: from here on only the caller sends them, and only this once. What is too old meanwhile ends instead. Ids are never empty: as in KeyLeaseDue.
+// Takes receipts that are due: from here on only the caller sends them, and only this once. What is
+// too old meanwhile ends instead.
 func (q *Queries) ReceiptsClaim(ctx context.Context, db DBTX, arg ReceiptsClaimParams) ([]ReceiptsClaimRow, error) {
-	rows, err := db.Query(ctx, receiptsClaim, arg.Oldest, arg.Most)
+	rows, err := db.Query(ctx, receiptsClaim, arg.Oldest, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -160,41 +184,51 @@ func (q *Queries) ReceiptsClaim(ctx context.Context, db DBTX, arg ReceiptsClaimP
 const receiptsClean = `-- name: ReceiptsClean :execrows
 DELETE FROM receipts r WHERE r.charge_id IN (
     SELECT d.charge_id FROM receipts d
-    WHERE d.created_at < (SELECT clock_timestamp()) - $1::interval AND d.finished_at IS NOT NULL
-        AND d.charge_id > '' AND d.account_id > '' AND d.event_id > ''
+    WHERE d.created_at < (SELECT clock_timestamp()) - $1::interval -- planner
+        AND d.finished_at IS NOT NULL
+        AND d.charge_id > '' AND d.account_id > '' AND d.event_id > '' -- planner
     ORDER BY d.created_at LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ) AND r.finished_at IS NOT NULL
 `
 
 type ReceiptsCleanParams struct {
-	Ttl  time.Duration
-	Most int32
+	Ttl     time.Duration
+	MaxRows int32
 }
 
-// Forgets receipts that are old, some at a time. None of their charges can get another: it is too old, and its events are read. Ids are never empty: as in KeyLeaseDue.
+// Forgets receipts that are old, some at a time. None of their charges can get another: it is too
+// old, and its events are read.
 func (q *Queries) ReceiptsClean(ctx context.Context, db DBTX, arg ReceiptsCleanParams) (int64, error) {
-	result, err := db.Exec(ctx, receiptsClean, arg.Ttl, arg.Most)
+	result, err := db.Exec(ctx, receiptsClean, arg.Ttl, arg.MaxRows)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const receiptsHaveNew = `-- name: ReceiptsHaveNew :one
-SELECT coalesce((SELECT max(o.position) FROM outbox o WHERE o.position IS NOT NULL) > (SELECT c.position FROM receipts_cursor c), false)::boolean AS have_new
+const receiptsHold = `-- name: ReceiptsHold :execrows
+UPDATE receipts SET state = 'unknown', attempts = greatest(attempts, 1),
+    last_attempt_at = coalesce(last_attempt_at, clock_timestamp()), next_run_at = NULL,
+    finished_at = clock_timestamp(), last_code = NULL,
+    last_error = 'the database was put back to an earlier moment: it may have been sent since'
+WHERE state IN ('pending', 'sending')
+    AND created_at < (SELECT max(r.began_at) FROM recoveries r WHERE r.finished_at IS NULL)
 `
 
-// Whether there is an event after the cursor: one look into an index, and no lock.
-func (q *Queries) ReceiptsHaveNew(ctx context.Context, db DBTX) (bool, error) {
-	row := db.QueryRow(ctx, receiptsHaveNew)
-	var have_new bool
-	err := row.Scan(&have_new)
-	return have_new, err
+// A receipt that waits may have been mailed since the moment to which the database was put back: it
+// is not sent again.
+func (q *Queries) ReceiptsHold(ctx context.Context, db DBTX) (int64, error) {
+	result, err := db.Exec(ctx, receiptsHold)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const receiptsNewest = `-- name: ReceiptsNewest :many
-SELECT r.charge_id, r.account_id, r.event_id, r.taken_at, r.state, r.attempts, r.next_run_at, r.last_attempt_at, r.last_code, r.last_error, r.created_at, r.finished_at, coalesce(c.receipt_email, '')::text AS address FROM receipts r JOIN charges c ON c.id = r.charge_id
+SELECT r.charge_id, r.account_id, r.event_id, r.taken_at, r.state, r.attempts, r.next_run_at, r.last_attempt_at, r.last_code, r.last_error, r.created_at, r.finished_at, coalesce(c.receipt_email, '')::text AS address
+FROM receipts r JOIN charges c ON c.id = r.charge_id
 WHERE r.created_at >= $1::timestamptz
     AND ($2::text IS NULL OR r.state = $2::text)
     AND ($3::text IS NULL OR r.account_id = $3::text)
@@ -206,7 +240,7 @@ type ReceiptsNewestParams struct {
 	Since     time.Time
 	State     *string
 	AccountID *string
-	Most      int32
+	MaxRows   int32
 }
 
 type ReceiptsNewestRow struct {
@@ -220,7 +254,7 @@ func (q *Queries) ReceiptsNewest(ctx context.Context, db DBTX, arg ReceiptsNewes
 		arg.Since,
 		arg.State,
 		arg.AccountID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -256,32 +290,42 @@ func (q *Queries) ReceiptsNewest(ctx context.Context, db DBTX, arg ReceiptsNewes
 
 const receiptsRead = `-- name: ReceiptsRead :one
 WITH here AS MATERIALIZED (
+    -- The lock makes readers take turns. One that had to wait may look at a snapshot that is older
+    -- than the turn before its own; then it finds nothing after the cursor.
     SELECT c.position FROM receipts_cursor c FOR UPDATE
 ), looked AS MATERIALIZED (
     SELECT o.event_id, o.account_id, o.object_id, o.type, o.position, o.created_at FROM outbox o
     WHERE o.position IS NOT NULL AND o.position > (SELECT h.position FROM here h)
     ORDER BY o.position LIMIT $1::integer
 ), moved AS (
-    UPDATE receipts_cursor c SET position = (SELECT max(l.position) FROM looked l), updated_at = clock_timestamp() WHERE EXISTS (SELECT FROM looked)
+    UPDATE receipts_cursor c SET position = (SELECT max(l.position) FROM looked l),
+        updated_at = clock_timestamp() WHERE EXISTS (SELECT FROM looked)
 ), made AS (
-    INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, next_run_at, finished_at)
-    SELECT c.id, c.account_id, l.event_id, l.created_at, CASE WHEN old.yes THEN 'expired' ELSE 'pending' END,
-        CASE WHEN NOT old.yes THEN clock_timestamp() END, CASE WHEN old.yes THEN clock_timestamp() END
+    INSERT INTO receipts (charge_id, account_id, event_id, taken_at, state, next_run_at,
+        finished_at)
+    SELECT c.id, c.account_id, l.event_id, l.created_at,
+        CASE WHEN old.yes THEN 'expired' ELSE 'pending' END,
+        CASE WHEN NOT old.yes THEN clock_timestamp() END,
+        CASE WHEN old.yes THEN clock_timestamp() END
     FROM looked l
-        CROSS JOIN LATERAL (SELECT d.id, d.account_id, d.own_receipt, d.captured FROM charges d WHERE d.id = l.object_id AND (d.account_id = l.account_id) IS TRUE LIMIT 1) c
+        CROSS JOIN LATERAL (SELECT d.id, d.account_id, d.own_receipt, d.captured FROM charges d
+            WHERE d.id = l.object_id AND (d.account_id = l.account_id) IS TRUE LIMIT 1) c -- planner
+        -- What was told before the database was put back may have been mailed since: it is too old.
         CROSS JOIN LATERAL (SELECT l.created_at < clock_timestamp() - $2::interval
-            OR l.created_at < (SELECT max(r.began_at) FROM recoveries r WHERE r.lossy) IS TRUE AS yes) old
+            OR l.created_at < (SELECT max(r.began_at) FROM recoveries r
+                WHERE r.lossy) IS TRUE AS yes) old
     WHERE l.type IN ('charge.succeeded', 'charge.captured') AND c.own_receipt AND c.captured
     ORDER BY l.position
     ON CONFLICT (charge_id) DO NOTHING
     RETURNING state
 )
-SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM made) AS made, (SELECT count(*) FROM made WHERE state = 'expired') AS expired
+SELECT (SELECT count(*) FROM looked) AS looked, (SELECT count(*) FROM made) AS made,
+    (SELECT count(*) FROM made WHERE state = 'expired') AS expired
 `
 
 type ReceiptsReadParams struct {
-	Most   int32
-	Oldest time.Duration
+	MaxRows int32
+	Oldest  time.Duration
 }
 
 type ReceiptsReadRow struct {
@@ -290,12 +334,11 @@ type ReceiptsReadRow struct {
 	Expired int64
 }
 
-// Moves the cursor over the next events, and makes a receipt of each charge whose money was taken, that wants one, and that has none. The lock on the cursor makes
-// readers take turns; what was told before the database was put back may have been mailed since, and counts as too old; one that had to wait may look at a snapshot that is older than the turn before its own, and then finds nothing after the cursor. A charge that is
-// captured by now has its receipt for either event; what it says is what the charge is. LATERAL and LIMIT, here and below: charges are found one by one by their ids,
-// also by a plan of the day when the table was empty.
+// Moves the cursor over the next events, and makes a receipt of each charge whose money was taken,
+// that wants one, and that has none. A charge that is captured by now has its receipt for either
+// event; what it says is what the charge is.
 func (q *Queries) ReceiptsRead(ctx context.Context, db DBTX, arg ReceiptsReadParams) (ReceiptsReadRow, error) {
-	row := db.QueryRow(ctx, receiptsRead, arg.Most, arg.Oldest)
+	row := db.QueryRow(ctx, receiptsRead, arg.MaxRows, arg.Oldest)
 	var i ReceiptsReadRow
 	err := row.Scan(&i.Looked, &i.Made, &i.Expired)
 	return i, err

@@ -10,394 +10,12 @@ import (
 	"time"
 )
 
-const chargeByProviderID = `-- name: ChargeByProviderID :one
-SELECT id, status, captured FROM charges WHERE provider = 'stripe' AND provider_id = $1
-`
-
-type ChargeByProviderIDRow struct {
-	ID       string
-	Status   string
-	Captured bool
-}
-
-func (q *Queries) ChargeByProviderID(ctx context.Context, db DBTX, providerID *string) (ChargeByProviderIDRow, error) {
-	row := db.QueryRow(ctx, chargeByProviderID, providerID)
-	var i ChargeByProviderIDRow
-	err := row.Scan(&i.ID, &i.Status, &i.Captured)
-	return i, err
-}
-
-const chargeCapture = `-- name: ChargeCapture :one
-UPDATE charges SET captured = true, amount_captured = $1, capture_forgotten = false
-WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id = $4::text AND (NOT captured OR capture_forgotten)
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten
-`
-
-type ChargeCaptureParams struct {
-	AmountCaptured int64
-	ID             string
-	AccountID      string
-	OperationID    string
-}
-
-func (q *Queries) ChargeCapture(ctx context.Context, db DBTX, arg ChargeCaptureParams) (Charge, error) {
-	row := db.QueryRow(ctx, chargeCapture,
-		arg.AmountCaptured,
-		arg.ID,
-		arg.AccountID,
-		arg.OperationID,
-	)
-	var i Charge
-	err := row.Scan(
-		&i.ID,
-		&i.AccountID,
-		&i.OperationID,
-		&i.Status,
-		&i.Amount,
-		&i.AmountCaptured,
-		&i.AmountRefunded,
-		&i.AmountRefundPending,
-		&i.Currency,
-		&i.Capture,
-		&i.Captured,
-		&i.Customer,
-		&i.Description,
-		&i.Metadata,
-		&i.ReceiptEmail,
-		&i.StatementDescriptorSuffix,
-		&i.Disputed,
-		&i.Livemode,
-		&i.FailureCode,
-		&i.FailureMessage,
-		&i.Outcome,
-		&i.Provider,
-		&i.ProviderID,
-		&i.CreatedAt,
-		&i.SettledAt,
-		&i.CaptureOperationID,
-		&i.IntentID,
-		&i.NextAction,
-		&i.AwaitsAt,
-		&i.Events,
-		&i.OwnReceipt,
-		&i.ProviderAccount,
-		&i.CaptureForgotten,
-	)
-	return i, err
-}
-
-const chargeChange = `-- name: ChargeChange :exec
-UPDATE charges SET status = $1, captured = $2, amount_captured = $3, amount_refunded = $4, disputed = $5,
-    provider_id = $6, failure_code = $7, failure_message = $8, outcome = $9,
-    next_action = CASE WHEN $1 = 'pending' THEN next_action END, awaits_at = CASE WHEN $1 = 'pending' THEN awaits_at END
-WHERE id = $10
-`
-
-type ChargeChangeParams struct {
-	Status         string
-	Captured       bool
-	AmountCaptured int64
-	AmountRefunded int64
-	Disputed       bool
-	ProviderID     *string
-	FailureCode    *string
-	FailureMessage *string
-	Outcome        []byte
-	ID             string
-}
-
-// What the provider told of a settled charge; the row is locked by ChargeOfOperationLock.
-func (q *Queries) ChargeChange(ctx context.Context, db DBTX, arg ChargeChangeParams) error {
-	_, err := db.Exec(ctx, chargeChange,
-		arg.Status,
-		arg.Captured,
-		arg.AmountCaptured,
-		arg.AmountRefunded,
-		arg.Disputed,
-		arg.ProviderID,
-		arg.FailureCode,
-		arg.FailureMessage,
-		arg.Outcome,
-		arg.ID,
-	)
-	return err
-}
-
-const chargeCountEvent = `-- name: ChargeCountEvent :one
-UPDATE charges SET events = events + 1 WHERE id = $1 RETURNING events
-`
-
-// The number of the next event of a charge; its row is written in this transaction anyway.
-func (q *Queries) ChargeCountEvent(ctx context.Context, db DBTX, id string) (int32, error) {
-	row := db.QueryRow(ctx, chargeCountEvent, id)
-	var events int32
-	err := row.Scan(&events)
-	return events, err
-}
-
-const chargeLock = `-- name: ChargeLock :one
-
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE id = $1 AND (account_id = $2) IS TRUE FOR UPDATE
-`
-
-type ChargeLockParams struct {
-	ID        string
-	AccountID string
-}
-
-// Captures and refunds of charges. They are rare beside charges, so their commits are transactions of several plain statements; in each the key comes
-// first and the charge second, so that two of them never wait for each other in a circle.
-func (q *Queries) ChargeLock(ctx context.Context, db DBTX, arg ChargeLockParams) (Charge, error) {
-	row := db.QueryRow(ctx, chargeLock, arg.ID, arg.AccountID)
-	var i Charge
-	err := row.Scan(
-		&i.ID,
-		&i.AccountID,
-		&i.OperationID,
-		&i.Status,
-		&i.Amount,
-		&i.AmountCaptured,
-		&i.AmountRefunded,
-		&i.AmountRefundPending,
-		&i.Currency,
-		&i.Capture,
-		&i.Captured,
-		&i.Customer,
-		&i.Description,
-		&i.Metadata,
-		&i.ReceiptEmail,
-		&i.StatementDescriptorSuffix,
-		&i.Disputed,
-		&i.Livemode,
-		&i.FailureCode,
-		&i.FailureMessage,
-		&i.Outcome,
-		&i.Provider,
-		&i.ProviderID,
-		&i.CreatedAt,
-		&i.SettledAt,
-		&i.CaptureOperationID,
-		&i.IntentID,
-		&i.NextAction,
-		&i.AwaitsAt,
-		&i.Events,
-		&i.OwnReceipt,
-		&i.ProviderAccount,
-		&i.CaptureForgotten,
-	)
-	return i, err
-}
-
-const chargeOfOperationLock = `-- name: ChargeOfOperationLock :one
-SELECT id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten FROM charges WHERE operation_id = $1 FOR UPDATE
-`
-
-func (q *Queries) ChargeOfOperationLock(ctx context.Context, db DBTX, operationID string) (Charge, error) {
-	row := db.QueryRow(ctx, chargeOfOperationLock, operationID)
-	var i Charge
-	err := row.Scan(
-		&i.ID,
-		&i.AccountID,
-		&i.OperationID,
-		&i.Status,
-		&i.Amount,
-		&i.AmountCaptured,
-		&i.AmountRefunded,
-		&i.AmountRefundPending,
-		&i.Currency,
-		&i.Capture,
-		&i.Captured,
-		&i.Customer,
-		&i.Description,
-		&i.Metadata,
-		&i.ReceiptEmail,
-		&i.StatementDescriptorSuffix,
-		&i.Disputed,
-		&i.Livemode,
-		&i.FailureCode,
-		&i.FailureMessage,
-		&i.Outcome,
-		&i.Provider,
-		&i.ProviderID,
-		&i.CreatedAt,
-		&i.SettledAt,
-		&i.CaptureOperationID,
-		&i.IntentID,
-		&i.NextAction,
-		&i.AwaitsAt,
-		&i.Events,
-		&i.OwnReceipt,
-		&i.ProviderAccount,
-		&i.CaptureForgotten,
-	)
-	return i, err
-}
-
-const chargeReleaseCapture = `-- name: ChargeReleaseCapture :execrows
-UPDATE charges SET capture_operation_id = NULL
-WHERE id = $1 AND (account_id = $2) IS TRUE AND capture_operation_id = $3::text AND NOT captured
-`
-
-type ChargeReleaseCaptureParams struct {
-	ID          string
-	AccountID   string
-	OperationID string
-}
-
-// The provider definitely refused: the charge may be captured by another operation.
-func (q *Queries) ChargeReleaseCapture(ctx context.Context, db DBTX, arg ChargeReleaseCaptureParams) (int64, error) {
-	result, err := db.Exec(ctx, chargeReleaseCapture, arg.ID, arg.AccountID, arg.OperationID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const chargeReserveCapture = `-- name: ChargeReserveCapture :execrows
-UPDATE charges SET capture_operation_id = $1::text
-WHERE id = $2 AND (account_id = $3) IS TRUE AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded'
-`
-
-type ChargeReserveCaptureParams struct {
-	OperationID string
-	ID          string
-	AccountID   string
-}
-
-func (q *Queries) ChargeReserveCapture(ctx context.Context, db DBTX, arg ChargeReserveCaptureParams) (int64, error) {
-	result, err := db.Exec(ctx, chargeReserveCapture, arg.OperationID, arg.ID, arg.AccountID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const chargeReserveRefund = `-- name: ChargeReserveRefund :execrows
-UPDATE charges SET amount_refund_pending = amount_refund_pending + $1::bigint
-WHERE id = $2 AND (account_id = $3) IS TRUE
-`
-
-type ChargeReserveRefundParams struct {
-	Amount    int64
-	ID        string
-	AccountID string
-}
-
-// The CHECK on the table holds whatever this statement or its caller may get wrong.
-func (q *Queries) ChargeReserveRefund(ctx context.Context, db DBTX, arg ChargeReserveRefundParams) (int64, error) {
-	result, err := db.Exec(ctx, chargeReserveRefund, arg.Amount, arg.ID, arg.AccountID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const chargeSetRefunded = `-- name: ChargeSetRefunded :exec
-UPDATE charges SET amount_refunded = $1 WHERE id = $2
-`
-
-type ChargeSetRefundedParams struct {
-	AmountRefunded int64
-	ID             string
-}
-
-// A refund that had counted failed after all; the row is locked.
-func (q *Queries) ChargeSetRefunded(ctx context.Context, db DBTX, arg ChargeSetRefundedParams) error {
-	_, err := db.Exec(ctx, chargeSetRefunded, arg.AmountRefunded, arg.ID)
-	return err
-}
-
-const chargeSettleRefund = `-- name: ChargeSettleRefund :one
-UPDATE charges SET amount_refund_pending = amount_refund_pending - $1::bigint, amount_refunded = amount_refunded + $2::bigint
-WHERE id = $3 AND (account_id = $4) IS TRUE
-RETURNING id, account_id, operation_id, status, amount, amount_captured, amount_refunded, amount_refund_pending, currency, capture, captured, customer, description, metadata, receipt_email, statement_descriptor_suffix, disputed, livemode, failure_code, failure_message, outcome, provider, provider_id, created_at, settled_at, capture_operation_id, intent_id, next_action, awaits_at, events, own_receipt, provider_account, capture_forgotten
-`
-
-type ChargeSettleRefundParams struct {
-	Amount    int64
-	Refunded  int64
-	ID        string
-	AccountID string
-}
-
-// Moves a reserved amount to what was refunded (@refunded), or gives it back.
-func (q *Queries) ChargeSettleRefund(ctx context.Context, db DBTX, arg ChargeSettleRefundParams) (Charge, error) {
-	row := db.QueryRow(ctx, chargeSettleRefund,
-		arg.Amount,
-		arg.Refunded,
-		arg.ID,
-		arg.AccountID,
-	)
-	var i Charge
-	err := row.Scan(
-		&i.ID,
-		&i.AccountID,
-		&i.OperationID,
-		&i.Status,
-		&i.Amount,
-		&i.AmountCaptured,
-		&i.AmountRefunded,
-		&i.AmountRefundPending,
-		&i.Currency,
-		&i.Capture,
-		&i.Captured,
-		&i.Customer,
-		&i.Description,
-		&i.Metadata,
-		&i.ReceiptEmail,
-		&i.StatementDescriptorSuffix,
-		&i.Disputed,
-		&i.Livemode,
-		&i.FailureCode,
-		&i.FailureMessage,
-		&i.Outcome,
-		&i.Provider,
-		&i.ProviderID,
-		&i.CreatedAt,
-		&i.SettledAt,
-		&i.CaptureOperationID,
-		&i.IntentID,
-		&i.NextAction,
-		&i.AwaitsAt,
-		&i.Events,
-		&i.OwnReceipt,
-		&i.ProviderAccount,
-		&i.CaptureForgotten,
-	)
-	return i, err
-}
-
-const outboxAdd = `-- name: OutboxAdd :exec
-INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (event_id) DO NOTHING
-`
-
-type OutboxAddParams struct {
-	EventID     string
-	AccountID   string
-	Type        string
-	OperationID string
-	ObjectID    string
-	Payload     []byte
-}
-
-func (q *Queries) OutboxAdd(ctx context.Context, db DBTX, arg OutboxAddParams) error {
-	_, err := db.Exec(ctx, outboxAdd,
-		arg.EventID,
-		arg.AccountID,
-		arg.Type,
-		arg.OperationID,
-		arg.ObjectID,
-		arg.Payload,
-	)
-	return err
-}
-
 const refundByProviderID = `-- name: RefundByProviderID :one
+
 SELECT id FROM refunds WHERE provider = 'stripe' AND provider_id = $1
 `
 
+// Refunds. The charge of one is locked first.
 func (q *Queries) RefundByProviderID(ctx context.Context, db DBTX, providerID *string) (string, error) {
 	row := db.QueryRow(ctx, refundByProviderID, providerID)
 	var id string
@@ -433,7 +51,8 @@ func (q *Queries) RefundCountEvent(ctx context.Context, db DBTX, id string) (int
 
 const refundCreate = `-- name: RefundCreate :one
 INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, reason, metadata)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+VALUES ($1, $2, $3, $4, $5, $6, $7,
+    $8)
 RETURNING created_at
 `
 
@@ -464,17 +83,56 @@ func (q *Queries) RefundCreate(ctx context.Context, db DBTX, arg RefundCreatePar
 	return created_at, err
 }
 
+const refundFound = `-- name: RefundFound :exec
+INSERT INTO refunds (id, account_id, charge_id, operation_id, status, amount, currency, reason,
+    failure_reason, provider_id, created_at, settled_at, made_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+    $9, $4, $10, clock_timestamp(), 'provider')
+`
+
+type RefundFoundParams struct {
+	ID            string
+	AccountID     string
+	ChargeID      string
+	ProviderID    string
+	Status        string
+	Amount        int64
+	Currency      string
+	Reason        *string
+	FailureReason *string
+	CreatedAt     time.Time
+}
+
+// A refund that was made at the provider.
+func (q *Queries) RefundFound(ctx context.Context, db DBTX, arg RefundFoundParams) error {
+	_, err := db.Exec(ctx, refundFound,
+		arg.ID,
+		arg.AccountID,
+		arg.ChargeID,
+		arg.ProviderID,
+		arg.Status,
+		arg.Amount,
+		arg.Currency,
+		arg.Reason,
+		arg.FailureReason,
+		arg.CreatedAt,
+	)
+	return err
+}
+
 const refundGet = `-- name: RefundGet :one
-SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events FROM refunds WHERE id = $1 AND (account_id = $2) IS TRUE
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events, made_by, asks_at FROM refunds
+WHERE (account_id = $1) IS TRUE -- planner
+    AND id = $2
 `
 
 type RefundGetParams struct {
-	ID        string
 	AccountID string
+	ID        string
 }
 
 func (q *Queries) RefundGet(ctx context.Context, db DBTX, arg RefundGetParams) (Refund, error) {
-	row := db.QueryRow(ctx, refundGet, arg.ID, arg.AccountID)
+	row := db.QueryRow(ctx, refundGet, arg.AccountID, arg.ID)
 	var i Refund
 	err := row.Scan(
 		&i.ID,
@@ -492,32 +150,77 @@ func (q *Queries) RefundGet(ctx context.Context, db DBTX, arg RefundGetParams) (
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.Events,
+		&i.MadeBy,
+		&i.AsksAt,
+	)
+	return i, err
+}
+
+const refundGetAtProvider = `-- name: RefundGetAtProvider :one
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events, made_by, asks_at FROM refunds
+WHERE provider = 'stripe' AND provider_id = $1::text
+    AND (account_id = $2) IS TRUE
+`
+
+type RefundGetAtProviderParams struct {
+	ProviderID string
+	AccountID  string
+}
+
+func (q *Queries) RefundGetAtProvider(ctx context.Context, db DBTX, arg RefundGetAtProviderParams) (Refund, error) {
+	row := db.QueryRow(ctx, refundGetAtProvider, arg.ProviderID, arg.AccountID)
+	var i Refund
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.ChargeID,
+		&i.OperationID,
+		&i.Status,
+		&i.Amount,
+		&i.Currency,
+		&i.Reason,
+		&i.Metadata,
+		&i.FailureReason,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.SettledAt,
+		&i.Events,
+		&i.MadeBy,
+		&i.AsksAt,
 	)
 	return i, err
 }
 
 const refundList = `-- name: RefundList :many
-SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
+
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
 WHERE r.account_id = $1
-    AND (r.created_at, r.id) < ($2::timestamptz, $3::text)
+    AND (r.created_at, r.id) > ($2::timestamptz, $3::text)
+    AND (r.created_at, r.id) < ($4::timestamptz, $5::text)
 ORDER BY r.created_at DESC, r.id DESC
-LIMIT $4::integer
+LIMIT $6::integer
 `
 
 type RefundListParams struct {
 	AccountID string
+	AboveAt   time.Time
+	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
-// A page, newest first, from just after a place on. One statement for each way through an index, as for charges.
+// planner
+// A page, newest first. One statement for each way through an index, as for charges.
 func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams) ([]Refund, error) {
 	rows, err := db.Query(ctx, refundList,
 		arg.AccountID,
+		arg.AboveAt,
+		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -542,6 +245,8 @@ func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams)
 			&i.CreatedAt,
 			&i.SettledAt,
 			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
 		); err != nil {
 			return nil, err
 		}
@@ -554,27 +259,32 @@ func (q *Queries) RefundList(ctx context.Context, db DBTX, arg RefundListParams)
 }
 
 const refundListBefore = `-- name: RefundListBefore :many
-SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
 WHERE r.account_id = $1
     AND (r.created_at, r.id) > ($2::timestamptz, $3::text)
+    AND (r.created_at, r.id) < ($4::timestamptz, $5::text)
 ORDER BY r.created_at, r.id
-LIMIT $4::integer
+LIMIT $6::integer
 `
 
 type RefundListBeforeParams struct {
 	AccountID string
 	AboveAt   time.Time
 	AboveID   string
-	Most      int32
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
 }
 
-// The page just before a cursor, oldest first; the caller turns it round.
+// The same page from the other end, oldest first; the caller reverses it.
 func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListBeforeParams) ([]Refund, error) {
 	rows, err := db.Query(ctx, refundListBefore,
 		arg.AccountID,
 		arg.AboveAt,
 		arg.AboveID,
-		arg.Most,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -599,6 +309,8 @@ func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListB
 			&i.CreatedAt,
 			&i.SettledAt,
 			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
 		); err != nil {
 			return nil, err
 		}
@@ -611,30 +323,34 @@ func (q *Queries) RefundListBefore(ctx context.Context, db DBTX, arg RefundListB
 }
 
 const refundListOfCharge = `-- name: RefundListOfCharge :many
-SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
-WHERE r.charge_id = $1 AND coalesce(r.account_id = $2, false)
-    AND (r.created_at, r.id) < ($3::timestamptz, $4::text)
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
+WHERE r.charge_id = $1 AND coalesce(r.account_id = $2, false) -- planner
+    AND (r.created_at, r.id) > ($3::timestamptz, $4::text)
+    AND (r.created_at, r.id) < ($5::timestamptz, $6::text)
 ORDER BY r.created_at DESC, r.id DESC
-LIMIT $5::integer
+LIMIT $7::integer
 `
 
 type RefundListOfChargeParams struct {
 	ChargeID  string
 	AccountID string
+	AboveAt   time.Time
+	AboveID   string
 	BelowAt   time.Time
 	BelowID   string
-	Most      int32
+	MaxRows   int32
 }
 
-// Both again for the refunds of a charge. No index sees through coalesce, and no statistics: of IS TRUE they say that hardly
-// any row is left, for which all would be read and sorted.
+// Both again for the refunds of a charge.
 func (q *Queries) RefundListOfCharge(ctx context.Context, db DBTX, arg RefundListOfChargeParams) ([]Refund, error) {
 	rows, err := db.Query(ctx, refundListOfCharge,
 		arg.ChargeID,
 		arg.AccountID,
+		arg.AboveAt,
+		arg.AboveID,
 		arg.BelowAt,
 		arg.BelowID,
-		arg.Most,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -659,6 +375,8 @@ func (q *Queries) RefundListOfCharge(ctx context.Context, db DBTX, arg RefundLis
 			&i.CreatedAt,
 			&i.SettledAt,
 			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
 		); err != nil {
 			return nil, err
 		}
@@ -671,11 +389,12 @@ func (q *Queries) RefundListOfCharge(ctx context.Context, db DBTX, arg RefundLis
 }
 
 const refundListOfChargeBefore = `-- name: RefundListOfChargeBefore :many
-SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events FROM refunds r
-WHERE r.charge_id = $1 AND coalesce(r.account_id = $2, false)
+SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
+WHERE r.charge_id = $1 AND coalesce(r.account_id = $2, false) -- planner
     AND (r.created_at, r.id) > ($3::timestamptz, $4::text)
+    AND (r.created_at, r.id) < ($5::timestamptz, $6::text)
 ORDER BY r.created_at, r.id
-LIMIT $5::integer
+LIMIT $7::integer
 `
 
 type RefundListOfChargeBeforeParams struct {
@@ -683,7 +402,9 @@ type RefundListOfChargeBeforeParams struct {
 	AccountID string
 	AboveAt   time.Time
 	AboveID   string
-	Most      int32
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
 }
 
 // Oldest first.
@@ -693,7 +414,9 @@ func (q *Queries) RefundListOfChargeBefore(ctx context.Context, db DBTX, arg Ref
 		arg.AccountID,
 		arg.AboveAt,
 		arg.AboveID,
-		arg.Most,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
 	)
 	if err != nil {
 		return nil, err
@@ -718,6 +441,162 @@ func (q *Queries) RefundListOfChargeBefore(ctx context.Context, db DBTX, arg Ref
 			&i.CreatedAt,
 			&i.SettledAt,
 			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refundListOfIntent = `-- name: RefundListOfIntent :many
+SELECT l.id, l.account_id, l.charge_id, l.operation_id, l.status, l.amount, l.currency, l.reason, l.metadata, l.failure_reason, l.provider, l.provider_id, l.created_at, l.settled_at, l.events, l.made_by, l.asks_at FROM (
+    SELECT c.id FROM charges c
+    WHERE c.intent_id = $1::text AND coalesce(c.account_id = $2, false) -- planner
+        AND ($3::text = '' OR coalesce(c.id = $3::text, false)) -- planner
+    OFFSET 0 -- planner
+) of_intent CROSS JOIN LATERAL (
+    SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
+    WHERE r.charge_id = of_intent.id
+        AND (r.created_at, r.id) > ($4::timestamptz, $5::text)
+        AND (r.created_at, r.id) < ($6::timestamptz, $7::text)
+    ORDER BY r.created_at DESC, r.id DESC
+    LIMIT $8::integer
+) l
+ORDER BY l.created_at DESC, l.id DESC
+LIMIT $8::integer
+`
+
+type RefundListOfIntentParams struct {
+	IntentID  string
+	AccountID string
+	ChargeID  string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
+}
+
+// And of all charges of a payment intent of the provider, which are few.
+func (q *Queries) RefundListOfIntent(ctx context.Context, db DBTX, arg RefundListOfIntentParams) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundListOfIntent,
+		arg.IntentID,
+		arg.AccountID,
+		arg.ChargeID,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.ChargeID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.Currency,
+			&i.Reason,
+			&i.Metadata,
+			&i.FailureReason,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refundListOfIntentBefore = `-- name: RefundListOfIntentBefore :many
+SELECT l.id, l.account_id, l.charge_id, l.operation_id, l.status, l.amount, l.currency, l.reason, l.metadata, l.failure_reason, l.provider, l.provider_id, l.created_at, l.settled_at, l.events, l.made_by, l.asks_at FROM (
+    SELECT c.id FROM charges c
+    WHERE c.intent_id = $1::text AND coalesce(c.account_id = $2, false) -- planner
+        AND ($3::text = '' OR coalesce(c.id = $3::text, false)) -- planner
+    OFFSET 0 -- planner
+) of_intent CROSS JOIN LATERAL (
+    SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
+    WHERE r.charge_id = of_intent.id
+        AND (r.created_at, r.id) > ($4::timestamptz, $5::text)
+        AND (r.created_at, r.id) < ($6::timestamptz, $7::text)
+    ORDER BY r.created_at, r.id
+    LIMIT $8::integer
+) l
+ORDER BY l.created_at, l.id
+LIMIT $8::integer
+`
+
+type RefundListOfIntentBeforeParams struct {
+	IntentID  string
+	AccountID string
+	ChargeID  string
+	AboveAt   time.Time
+	AboveID   string
+	BelowAt   time.Time
+	BelowID   string
+	MaxRows   int32
+}
+
+// Oldest first.
+func (q *Queries) RefundListOfIntentBefore(ctx context.Context, db DBTX, arg RefundListOfIntentBeforeParams) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundListOfIntentBefore,
+		arg.IntentID,
+		arg.AccountID,
+		arg.ChargeID,
+		arg.AboveAt,
+		arg.AboveID,
+		arg.BelowAt,
+		arg.BelowID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.ChargeID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.Currency,
+			&i.Reason,
+			&i.Metadata,
+			&i.FailureReason,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
 		); err != nil {
 			return nil, err
 		}
@@ -730,7 +609,7 @@ func (q *Queries) RefundListOfChargeBefore(ctx context.Context, db DBTX, arg Ref
 }
 
 const refundLock = `-- name: RefundLock :one
-SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events FROM refunds WHERE id = $1 FOR UPDATE
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events, made_by, asks_at FROM refunds WHERE id = $1 FOR UPDATE
 `
 
 func (q *Queries) RefundLock(ctx context.Context, db DBTX, id string) (Refund, error) {
@@ -752,6 +631,8 @@ func (q *Queries) RefundLock(ctx context.Context, db DBTX, id string) (Refund, e
 		&i.CreatedAt,
 		&i.SettledAt,
 		&i.Events,
+		&i.MadeBy,
+		&i.AsksAt,
 	)
 	return i, err
 }
@@ -773,8 +654,53 @@ func (q *Queries) RefundOfOperation(ctx context.Context, db DBTX, operationID st
 	return i, err
 }
 
+const refundRestore = `-- name: RefundRestore :execrows
+INSERT INTO refunds (id, account_id, charge_id, operation_id, status, amount, currency, reason,
+    metadata, failure_reason, provider_id, created_at, settled_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+    $9, $10, $11, $12, clock_timestamp())
+ON CONFLICT (operation_id) DO NOTHING
+`
+
+type RefundRestoreParams struct {
+	ID            string
+	AccountID     string
+	ChargeID      string
+	OperationID   string
+	Status        string
+	Amount        int64
+	Currency      string
+	Reason        *string
+	Metadata      []byte
+	FailureReason *string
+	ProviderID    *string
+	CreatedAt     time.Time
+}
+
+func (q *Queries) RefundRestore(ctx context.Context, db DBTX, arg RefundRestoreParams) (int64, error) {
+	result, err := db.Exec(ctx, refundRestore,
+		arg.ID,
+		arg.AccountID,
+		arg.ChargeID,
+		arg.OperationID,
+		arg.Status,
+		arg.Amount,
+		arg.Currency,
+		arg.Reason,
+		arg.Metadata,
+		arg.FailureReason,
+		arg.ProviderID,
+		arg.CreatedAt,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const refundSettle = `-- name: RefundSettle :execrows
-UPDATE refunds SET status = $1, provider_id = $2, failure_reason = $3, settled_at = clock_timestamp()
+UPDATE refunds SET status = $1, provider_id = $2,
+    failure_reason = $3, settled_at = clock_timestamp()
 WHERE id = $4 AND operation_id = $5 AND status = 'pending' AND provider_id IS NULL
 `
 
@@ -799,4 +725,146 @@ func (q *Queries) RefundSettle(ctx context.Context, db DBTX, arg RefundSettlePar
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const refundTakeUnderWay = `-- name: RefundTakeUnderWay :many
+UPDATE refunds r SET asks_at = clock_timestamp()
+    + least(greatest(clock_timestamp() - r.created_at, interval '1 minute'), interval '6 hours')
+FROM charges c
+WHERE r.id IN (
+    SELECT d.id FROM refunds d
+    WHERE d.status IN ('pending', 'requires_action') AND d.provider_id IS NOT NULL
+        AND coalesce(d.asks_at, d.created_at) <= (SELECT clock_timestamp()) -- planner
+        AND d.id > '' AND d.operation_id > '' -- planner
+    ORDER BY coalesce(d.asks_at, d.created_at) LIMIT $1::integer FOR UPDATE SKIP LOCKED
+) AND c.id = r.charge_id
+RETURNING r.provider_id::text AS provider_id, r.status,
+coalesce(c.provider_account, 0)::smallint AS provider_account
+`
+
+type RefundTakeUnderWayRow struct {
+	ProviderID      string
+	Status          string
+	ProviderAccount int16
+}
+
+// Takes refunds that the provider has as pending and that are due to be asked for, as
+// ChargeTakeUnderWay does charges.
+func (q *Queries) RefundTakeUnderWay(ctx context.Context, db DBTX, maxRows int32) ([]RefundTakeUnderWayRow, error) {
+	rows, err := db.Query(ctx, refundTakeUnderWay, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RefundTakeUnderWayRow
+	for rows.Next() {
+		var i RefundTakeUnderWayRow
+		if err := rows.Scan(&i.ProviderID, &i.Status, &i.ProviderAccount); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refundsOfCharge = `-- name: RefundsOfCharge :many
+SELECT id, account_id, charge_id, operation_id, status, amount, currency, reason, metadata, failure_reason, provider, provider_id, created_at, settled_at, events, made_by, asks_at FROM refunds r WHERE r.charge_id = $1 AND r.provider_id IS NOT NULL
+ORDER BY r.created_at, r.id
+`
+
+// Those that the provider has. The charge is locked, so none of them changes meanwhile.
+func (q *Queries) RefundsOfCharge(ctx context.Context, db DBTX, chargeID string) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundsOfCharge, chargeID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.ChargeID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.Currency,
+			&i.Reason,
+			&i.Metadata,
+			&i.FailureReason,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refundsOfCharges = `-- name: RefundsOfCharges :many
+SELECT l.id, l.account_id, l.charge_id, l.operation_id, l.status, l.amount, l.currency, l.reason, l.metadata, l.failure_reason, l.provider, l.provider_id, l.created_at, l.settled_at, l.events, l.made_by, l.asks_at FROM unnest($1::text[]) AS c (id) CROSS JOIN LATERAL (
+    SELECT r.id, r.account_id, r.charge_id, r.operation_id, r.status, r.amount, r.currency, r.reason, r.metadata, r.failure_reason, r.provider, r.provider_id, r.created_at, r.settled_at, r.events, r.made_by, r.asks_at FROM refunds r
+    WHERE r.charge_id = c.id AND coalesce(r.account_id = $2, false) -- planner
+    ORDER BY r.created_at DESC, r.id DESC
+    LIMIT $3::integer
+) l
+ORDER BY l.charge_id, l.created_at DESC, l.id DESC
+`
+
+type RefundsOfChargesParams struct {
+	ChargeIds []string
+	AccountID string
+	MaxRows   int32
+}
+
+// The newest refunds of each of some charges.
+func (q *Queries) RefundsOfCharges(ctx context.Context, db DBTX, arg RefundsOfChargesParams) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundsOfCharges, arg.ChargeIds, arg.AccountID, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.ChargeID,
+			&i.OperationID,
+			&i.Status,
+			&i.Amount,
+			&i.Currency,
+			&i.Reason,
+			&i.Metadata,
+			&i.FailureReason,
+			&i.Provider,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.Events,
+			&i.MadeBy,
+			&i.AsksAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

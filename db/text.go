@@ -2,7 +2,8 @@ package db
 
 import "strings"
 
-// Clean makes text from outside fit for a text column and a log line: at most so many bytes, valid UTF-8, without NUL.
+// Clean makes text from outside fit for a text column and a log line: valid UTF-8, without NUL, and
+// of at most that many bytes.
 func Clean(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]

@@ -9,8 +9,8 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// A process that is stopped in the middle of a transaction must not hold its locks until somebody notices. The database ends such a transaction, and who comes
-// back to find it ended runs it again.
+// A process that is stopped in the middle of a transaction must not hold its locks until somebody
+// notices. The database ends such a transaction, and who comes back to find it ended runs it again.
 func TestTxThatWaitsForItsClientIsEnded(t *testing.T) {
 	t.Parallel()
 	pool, err := db.Open(dbtest.New(t), 2)
@@ -36,7 +36,8 @@ func TestTxThatWaitsForItsClientIsEnded(t *testing.T) {
 		if _, err := tx.Exec(ctx, `INSERT INTO t VALUES (1)`); err != nil || runs > 1 {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 1`); err != nil { // ms: as if we had been stopped
+		// ms: as if we had been stopped
+		if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 1`); err != nil {
 			return err
 		}
 		for gone := false; !gone; time.Sleep(5 * time.Millisecond) {

@@ -15,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// versionTable is where our migrations are recorded. It is not goose's own: that may be another
-// program's, whose numbers say nothing about our schema, and which would take ours for its own.
+// versionTable is where our migrations are recorded. It is not goose's own table: that may be
+// another program's, whose versions say nothing about this schema, and which would take these
+// versions for its own.
 const versionTable = "paidonce_db_version"
 
 // releasedTable is where releases without a version table of their own recorded migrations. It is
@@ -33,7 +34,9 @@ type MigrationState struct {
 
 // MigrationStatus lists all migrations that this binary knows, and the version of the schema when
 // that is newer. It writes nothing. Errors: the database's.
-func MigrationStatus(ctx context.Context, url string) (list []MigrationState, newer int64, err error) {
+func MigrationStatus(
+	ctx context.Context, url string,
+) (list []MigrationState, newer int64, err error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, 0, fmt.Errorf("the database url cannot be parsed")
@@ -42,7 +45,7 @@ func MigrationStatus(ctx context.Context, url string) (list []MigrationState, ne
 	defer conn.Close() //nolint:errcheck // nothing was written
 	applied, err := recorded(ctx, conn)
 	if err == nil && applied == nil {
-		applied, err = proven(ctx, conn)
+		applied, err = inferApplied(ctx, conn)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -65,7 +68,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// recorded reads our version table. nil: there is none.
+// recorded reads the version table. It returns nil if there is none.
 func recorded(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	var exists bool
 	err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_tables
@@ -73,10 +76,13 @@ func recorded(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	if err != nil || !exists {
 		return nil, err
 	}
-	return versions(ctx, q, `SELECT version_id, max(tstamp) FROM `+versionTable+` WHERE is_applied GROUP BY 1`)
+	return versions(ctx, q,
+		`SELECT version_id, max(tstamp) FROM `+versionTable+` WHERE is_applied GROUP BY 1`)
 }
 
-func versions(ctx context.Context, q querier, query string, args ...any) (map[int64]time.Time, error) {
+func versions(
+	ctx context.Context, q querier, query string, args ...any,
+) (map[int64]time.Time, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -94,19 +100,19 @@ func versions(ctx context.Context, q querier, query string, args ...any) (map[in
 	return found, rows.Err()
 }
 
-// prepare makes the version table if there is none, under the session lock. What releases before it
-// applied is taken over, by what the schema shows: numbers that another program recorded are not
-// believed, whichever of us came first.
+// prepare creates the version table if there is none, under the session lock. The migrations that
+// earlier releases applied are recorded in it. The schema shows which they are: versions in goose's
+// table are not believed, as they may be another program's.
 func prepare(ctx context.Context, conn *sql.Conn, files fs.FS) error {
 	if have, err := recorded(ctx, conn); err != nil || have != nil {
 		return err
 	}
-	applied, err := proven(ctx, conn)
+	applied, err := inferApplied(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if len(applied) == 0 {
-		if err := roomForUs(ctx, conn, files); err != nil {
+		if err := checkNamesFree(ctx, conn, files); err != nil {
 			return err
 		}
 	}
@@ -167,17 +173,18 @@ var released = []struct {
 	{12, "outbox_cleaned", "position"},
 }
 
-// proven tells which of the released migrations the schema shows to be applied, and when they were,
-// as far as that is recorded. Errors: the database's; a schema that has parts of one migration and
-// not of one before it.
-func proven(ctx context.Context, q querier) (map[int64]time.Time, error) {
+// inferApplied returns which of the released migrations the schema shows to be applied, and when
+// they were, as far as that is recorded. It fails for a schema that has parts of one migration and
+// not of an earlier one. Other errors are the database's.
+func inferApplied(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	var numbers []int64
 	var relations, parts []string
 	for _, m := range released {
 		numbers = append(numbers, m.version)
 		relations, parts = append(relations, m.relation), append(parts, m.part)
 	}
-	// The lease of a key is ours: a table of this name alone could be anybody's.
+	// The lease of a key proves that the tables are Paidonce's: a table of this name alone could be
+	// any program's.
 	shown, err := versions(ctx, q, `
 		WITH here AS (
 			SELECT c.relname, a.attname FROM pg_class c
@@ -222,8 +229,8 @@ func proven(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	return applied, nil
 }
 
-// releasedAt reads when migrations were applied, for people: whose rows these are decides nothing.
-// nil: there is no such table that we can read.
+// releasedAt reads when migrations were applied, for display only: the rows may be another
+// program's. It returns nil when there is no such table, or the role may not read it.
 func releasedAt(ctx context.Context, q querier) (map[int64]time.Time, error) {
 	var readable sql.Null[bool]
 	err := q.QueryRowContext(ctx, `
@@ -239,14 +246,14 @@ func releasedAt(ctx context.Context, q querier) (map[int64]time.Time, error) {
 		WHERE is_applied GROUP BY 1`)
 }
 
-// ErrTaken: another program has tables of the names that ours have.
+// ErrTaken means that another program has tables with the names of Paidonce's.
 var ErrTaken = errors.New("tables of another program are in the way")
 
 var created = regexp.MustCompile(`(?mi)^CREATE TABLE (?:IF NOT EXISTS )?(\w+)`)
 
-// roomForUs reports whether a schema that has no tables of ours has none of their names either.
+// checkNamesFree reports whether no other table has the name of one that the migrations create.
 // Errors: [ErrTaken], or the database's.
-func roomForUs(ctx context.Context, q querier, files fs.FS) error {
+func checkNamesFree(ctx context.Context, q querier, files fs.FS) error {
 	var names []string
 	for _, s := range sources(files) {
 		text, err := fs.ReadFile(files, s.Name)

@@ -50,7 +50,7 @@ func pending(t *testing.T, url string) (names []string) {
 	return names
 }
 
-// N-003: what another program records says nothing about our schema, and ours nothing about its.
+// What another program records says nothing about our schema, and ours nothing about its.
 func TestVersionsOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	all := migrate(t, dbtest.NewEmpty(t))
@@ -104,7 +104,7 @@ func TestVersionsOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// N-003, the other way round: a program that comes after us runs its migrations.
+// The other way round: a program that comes after us runs its migrations.
 func TestOurVersionsAreNoOtherPrograms(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

@@ -18,17 +18,22 @@ func TestDeclineIsFinal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.client(w.serve())
-	for token, decline := range map[string]string{"tok_chargeDeclined": "generic_decline", "tok_chargeDeclinedInsufficientFunds": "insufficient_funds"} {
+	for token, decline := range map[string]string{"tok_chargeDeclined": "generic_decline",
+		"tok_chargeDeclinedInsufficientFunds": "insufficient_funds"} {
 		before := w.sim.stats().ChargeRequests
 		first := c.Charge(token, card(token))
 		e := first.Error()
-		if first.Code != http.StatusPaymentRequired || e.Type != "card_error" || e.Code != "card_declined" || e.DeclineCode != decline || e.Advice != "fix_and_use_new_key" {
-			t.Errorf("%d %s", first.Code, first.Body)
+		if first.Code != http.StatusPaymentRequired || e.Type != "card_error" ||
+			e.Code != "card_declined" || e.DeclineCode != decline ||
+			e.Advice != "fix_and_use_new_key" {
+			t.Errorf("got %d %s, want 402", first.Code, first.Body)
 		}
-		// From here on the provider would take every card: it forgets the key, and answers every charge with success.
+		// From here on the provider would take every card: it forgets the key, and answers every
+		// charge with success.
 		w.sim.control(http.MethodPost, "forget_keys", map[string]string{}, nil)
 		again := c.Charge(token, card(token))
-		if again.Code != http.StatusPaymentRequired || !again.Replayed() || string(again.Body) != string(first.Body) {
+		if again.Code != http.StatusPaymentRequired || !again.Replayed() ||
+			string(again.Body) != string(first.Body) {
 			t.Errorf("again: %d %s, want the same bytes replayed", again.Code, again.Body)
 		}
 		if n := w.sim.stats().ChargeRequests - before; n != 1 {
@@ -41,27 +46,30 @@ func TestDeclineIsFinal(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-014: a request that the provider refuses for good is refused for good.
+// A request that the provider refuses for good is refused for good.
 func TestRefusalIsFinal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.client(w.serve())
 	first := c.Charge("k", card("tok_unknownToken"))
 	again := c.Charge("k", card("tok_unknownToken"))
-	if first.Code != http.StatusBadRequest || again.Code != first.Code || !again.Replayed() || string(again.Body) != string(first.Body) {
-		t.Errorf("%d %s, then %d %s; want 400 and its replay", first.Code, first.Body, again.Code, again.Body)
+	if first.Code != http.StatusBadRequest || again.Code != first.Code || !again.Replayed() ||
+		string(again.Body) != string(first.Body) {
+		t.Errorf("%d %s, then %d %s; want 400 and its replay", first.Code, first.Body, again.Code,
+			again.Body)
 	}
 	w.checkBooks()
 }
 
-// PB-053, PB-054: what is refused before any work does not spend the key.
+// What is refused before any work does not spend the key.
 func TestRefusedBeforeAnyWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.client(w.serve())
 	limited := w.client(w.serve("PAIDONCE_RATE_LIMIT=1"))
-	if a := c.Charge("k", order(-5)); a.Code != http.StatusBadRequest || a.Error().Param != "amount" {
-		t.Errorf("%d %s", a.Code, a.Body)
+	if a := c.Charge("k", order(-5)); a.Code != http.StatusBadRequest ||
+		a.Error().Param != "amount" {
+		t.Errorf("got %d %s, want 400", a.Code, a.Body)
 	}
 	var refused apitest.Answer
 	eventually(t, "the rate limit", func() bool {
@@ -70,18 +78,20 @@ func TestRefusedBeforeAnyWork(t *testing.T) {
 	})
 	mayRetry(t, refused)
 	if a := c.As("sk_wrong").Charge("k", twenty); a.Code != http.StatusUnauthorized {
-		t.Errorf("%d %s", a.Code, a.Body)
+		t.Errorf("got %d %s, want 401", a.Code, a.Body)
 	}
 	if w.status("k") != "" {
 		t.Error("the key is taken")
 	}
-	if a, _ := until(t, func() *apitest.Client { return limited }, "k", twenty); a.Code != http.StatusCreated || a.Replayed() {
+	if a, _ := until(t, func() *apitest.Client {
+		return limited
+	}, "k", twenty); a.Code != http.StatusCreated || a.Replayed() {
 		t.Errorf("%d %s, want that it runs", a.Code, a.Body)
 	}
 	w.sim.mustHave(t, 1)
 }
 
-// PB-041, PB-081
+// A key stands for one POST with its parameters, in whatever notation, and for nothing else.
 func TestWhatAKeyStandsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,17 +103,20 @@ func TestWhatAKeyStandsFor(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodDelete, http.MethodPatch} {
 		if a := c.Do(c.Request(method, path, "", "Idempotency-Key", "k")); a.Code != http.StatusMethodNotAllowed {
-			t.Errorf("%s: %d %s", method, a.Code, a.Body)
+			t.Errorf("%s: got %d %s, want 405", method, a.Code, a.Body)
 		}
 	}
-	for name, a := range map[string]apitest.Answer{"another body": c.Charge("k", order(2001)), "another query": c.Do(c.Request(http.MethodPost, "/v1/charges?a=b", twenty,
-		"Idempotency-Key", "k", "Content-Type", "application/json"))} {
-		if a.Code != http.StatusUnprocessableEntity || a.Error().Code != "idempotency_key_reused" || strings.Contains(string(a.Body), first.ID()) {
-			t.Errorf("%s: %d %s", name, a.Code, a.Body)
+	for name, a := range map[string]apitest.Answer{"another body": c.Charge("k", order(2001)),
+		"another query": c.Do(c.Request(http.MethodPost, "/v1/charges?a=b", twenty,
+			"Idempotency-Key", "k", "Content-Type", "application/json"))} {
+		if a.Code != http.StatusUnprocessableEntity || a.Error().Code != "idempotency_key_reused" ||
+			strings.Contains(string(a.Body), first.ID()) {
+			t.Errorf("%s: got %d %s, want 422", name, a.Code, a.Body)
 		}
 	}
 	// The same parameters in another notation are the same request.
-	if a := c.ChargeForm("k", "source=tok_visa&currency=usd&amount=2000"); !a.Replayed() || a.ID() != first.ID() {
+	if a := c.ChargeForm("k", "source=tok_visa&currency=usd&amount=2000"); !a.Replayed() ||
+		a.ID() != first.ID() {
 		t.Errorf("as a form: %d %s", a.Code, a.Body)
 	}
 	// Equal bodies under two keys are two payments.
@@ -114,7 +127,7 @@ func TestWhatAKeyStandsFor(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-036, PB-039, PB-160: the scope of a key is the account, found out by the API key alone.
+// The scope of a key is the account, found out by the API key alone.
 func TestKeyScope(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,10 +159,12 @@ func TestUnusualKeys(t *testing.T) {
 	w := newWorld(t)
 	c := w.client(w.serve())
 	long := strings.Repeat("x", 255)
-	for _, key := range []string{long, long[:254] + "y", "order.", "order..", "a/b", "a%2Fb", "..", "K", "k", `it's "quoted"`, "a b", "~!@#$^&*()=+[]{};:,<>?|"} {
+	for _, key := range []string{long, long[:254] + "y", "order.", "order..", "a/b", "a%2Fb", "..",
+		"K", "k", `it's "quoted"`, "a b", "~!@#$^&*()=+[]{};:,<>?|"} {
 		first := c.Charge(key, twenty)
 		again := c.Charge(key, twenty)
-		if first.Code != http.StatusCreated || first.Replayed() || !again.Replayed() || again.ID() != first.ID() {
+		if first.Code != http.StatusCreated || first.Replayed() || !again.Replayed() ||
+			again.ID() != first.ID() {
 			t.Errorf("%q: %d %s, then %d", key, first.Code, first.Body, again.Code)
 		}
 	}
@@ -174,8 +189,10 @@ func TestRevokedKey(t *testing.T) {
 	first := revoked.Charge("k", twenty)
 	w.must("apikeys", "revoke", old.ID)
 	for name, a := range map[string]apitest.Answer{
-		"replay": revoked.Charge("k", twenty), "other body": revoked.Charge("k", order(1)), "new": revoked.Charge("k2", twenty),
-		"read": revoked.Get("/v1/charges/" + first.ID()), "list": revoked.Get("/v1/charges"), "key": revoked.Get("/v1/idempotency_keys/k"),
+		"replay": revoked.Charge("k", twenty), "other body": revoked.Charge("k", order(1)),
+		"new":  revoked.Charge("k2", twenty),
+		"read": revoked.Get("/v1/charges/" + first.ID()), "list": revoked.Get("/v1/charges"),
+		"key": revoked.Get("/v1/idempotency_keys/k"),
 	} {
 		if a.Code != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s, want 401", name, a.Code, a.Body)

@@ -14,8 +14,9 @@ import (
 	"paidonce/api/apitest"
 )
 
-// checkBooks holds our books against the provider's once everything is over: every operation is finished and has one charge, one event,
-// and at most one charge at the provider, of the same amount and outcome.
+// checkBooks holds our books against the provider's once everything is over: every operation is
+// finished and has one charge, one event, and at most one charge at the provider, of the same
+// amount and outcome.
 func (w *world) checkBooks() {
 	w.t.Helper()
 	theirs := map[string]simCharge{}
@@ -32,7 +33,8 @@ func (w *world) checkBooks() {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	rows, err := conn.Query(ctx, `SELECT k.operation_id, k.status, coalesce(c.status, 'none'), coalesce(c.amount, 0), coalesce(c.provider_id, ''),
+	rows, err := conn.Query(ctx,
+		`SELECT k.operation_id, k.status, coalesce(c.status, 'none'), coalesce(c.amount, 0), coalesce(c.provider_id, ''),
 		(SELECT count(*) FROM outbox o WHERE o.operation_id = k.operation_id)
 		FROM idempotency_keys k LEFT JOIN charges c ON c.operation_id = k.operation_id`)
 	if err != nil {
@@ -50,10 +52,13 @@ func (w *world) checkBooks() {
 		their := theirs[op]
 		delete(theirs, op)
 		if key != "completed" || events != 1 || charge == "pending" || charge == "none" {
-			w.t.Errorf("%s: key %s, charge %s, %d events; want a completed key, a settled charge, one event", op, key, charge, events)
+			w.t.Errorf("%s: key %s, charge %s, %d events; want a completed key, a settled "+
+				"charge, one event", op, key, charge, events)
 		}
-		if their.ID != providerID || (charge == "succeeded") != (their.Status == "succeeded") || (their.ID != "" && their.Amount != amount) {
-			w.t.Errorf("%s: we have %s %d %s, the provider %+v", op, charge, amount, providerID, their)
+		if their.ID != providerID || (charge == "succeeded") != (their.Status == "succeeded") ||
+			(their.ID != "" && their.Amount != amount) {
+			w.t.Errorf("%s: we have %s %d %s, the provider %+v", op, charge, amount, providerID,
+				their)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -71,11 +76,14 @@ func order(amount int) string {
 
 var twenty = order(2000)
 
-// try sends a charge that may meet a connection which ends: then it returns an error rather than failing the test. An answer that is not
-// as openapi.yaml says does fail it.
-func try(t testing.TB, c *apitest.Client, key, body string, header ...string) (apitest.Answer, error) {
+// try sends a charge that may meet a connection which ends: then it returns an error rather than
+// failing the test. An answer that is not as openapi.yaml says does fail it.
+func try(
+	t testing.TB, c *apitest.Client, key, body string, header ...string,
+) (apitest.Answer, error) {
 	t.Helper()
-	req := c.Request(http.MethodPost, "/v1/charges", body, append(header, "Content-Type", "application/json", "Idempotency-Key", key, "Authorization", "Bearer "+c.APIKey)...)
+	req := c.Request(http.MethodPost, "/v1/charges", body, append(header, "Content-Type",
+		"application/json", "Idempotency-Key", key, "Authorization", "Bearer "+c.APIKey)...)
 	return do(t, c, req)
 }
 
@@ -88,8 +96,8 @@ func do(t testing.TB, c *apitest.Client, req *http.Request) (apitest.Answer, err
 	return a, lost.err
 }
 
-// lostAnswers puts an empty answer in the place of a connection that ended, or of a gateway's own word for that, either of which the client
-// would take for a failure of the test.
+// lostAnswers puts an empty answer in the place of a connection that ended, or of a gateway's own
+// word for that, either of which the client would take for a failure of the test.
 type lostAnswers struct {
 	base http.RoundTripper
 	err  error
@@ -97,16 +105,20 @@ type lostAnswers struct {
 
 func (l *lostAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := l.base.RoundTrip(req)
-	if err == nil || (strings.Contains(err.Error(), "openapi.yaml") && !strings.Contains(err.Error(), "was answered 502")) {
+	if err == nil || (strings.Contains(err.Error(), "openapi.yaml") &&
+		!strings.Contains(err.Error(), "was answered 502")) {
 		return res, err
 	}
 	l.err = err
-	return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+	return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{},
+		Body: http.NoBody, Request: req}, nil
 }
 
-// until sends a charge again and again, as a client should: after lost connections, 409, 429 and 5xx, and after nothing else. next names
-// the client of each try.
-func until(t testing.TB, next func() *apitest.Client, key, body string) (last apitest.Answer, tries int) {
+// until sends a charge again and again, as a client should: after lost connections, 409, 429 and
+// 5xx, and after nothing else. next names the client of each try.
+func until(
+	t testing.TB, next func() *apitest.Client, key, body string,
+) (last apitest.Answer, tries int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tries++ {
 		a, err := try(t, next(), key, body)
@@ -115,7 +127,8 @@ func until(t testing.TB, next func() *apitest.Client, key, body string) (last ap
 				return a, tries
 			}
 		}
-		// Sooner than Retry-After says, so that the test is over sooner; a lease that runs is not disturbed by it.
+		// Sooner than Retry-After says, so that the test is over sooner; a lease that runs is not
+		// disturbed by it.
 		time.Sleep(150 * time.Millisecond)
 	}
 	t.Errorf("key %s has no final answer; the last: %d %s", key, last.Code, last.Body)

@@ -32,10 +32,13 @@ func TestMigrateManyAtOnce(t *testing.T) {
 			applied += strings.Count(r.stdout, "applied ")
 		}
 		status := w.must("migrate", "status")
-		if lines := strings.Count(status.stdout, "\n"); lines == 0 || lines != applied || strings.Contains(status.stdout, "pending") {
-			t.Errorf("%d migrations were applied in all; now the status is\n%s", applied, status.stdout)
+		if lines := strings.Count(status.stdout, "\n"); lines == 0 || lines != applied ||
+			strings.Contains(status.stdout, "pending") {
+			t.Errorf("%d migrations were applied in all; now the status is\n%s", applied,
+				status.stdout)
 		}
-		twice := querySQL[int](t, w.dbURL, "SELECT count(*) FROM (SELECT version_id FROM paidonce_db_version GROUP BY 1 HAVING count(*) > 1) x")
+		twice := querySQL[int](t, w.dbURL, "SELECT count(*) FROM (SELECT version_id FROM "+
+			"paidonce_db_version GROUP BY 1 HAVING count(*) > 1) x")
 		if twice != 0 {
 			t.Errorf("%d versions are recorded more than once", twice)
 		}
@@ -53,8 +56,10 @@ func TestUnmigratedDatabase(t *testing.T) {
 	}
 	for _, args := range [][]string{{"serve"}, {"reconcile"}, {"apikeys", "list"}} {
 		r := w.run(nil, args...)
-		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "paidonce migrate") || r.stdout != "" {
-			t.Errorf("%v: exit code %d, want 1 and one line that says what to do\n%s%s", args, r.code, r.stdout, r.stderr)
+		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 ||
+			!strings.Contains(r.stderr, "paidonce migrate") || r.stdout != "" {
+			t.Errorf("%v: exit code %d, want 1 and one line that says what to do\n%s%s", args,
+				r.code, r.stdout, r.stderr)
 		}
 	}
 }
@@ -69,16 +74,25 @@ func TestConfigurationProblemsAreToldAtOnce(t *testing.T) {
 	}{
 		{"nothing set", nil, []string{"DATABASE_URL", "STRIPE_API_KEY"}},
 		{"many wrong", []string{
-			"DATABASE_URL=postgres://u:hushDatabase@host:port/x", "STRIPE_API_KEY=sk_live_hushStripe", "STRIPE_API_BASE=ftp://u:hushBase@x",
-			"PAIDONCE_LISTEN=nowhere", "PAIDONCE_WORKERS=relay,typo", "PAIDONCE_DB_MAX_CONNS=many", "PAIDONCE_PROVIDER_TIMEOUT=20", "PAIDONCE_KEY_TTL=-1h",
-			"PAIDONCE_LOOKUP_MISSES=0", "PAIDONCE_INSTANCE=a b", "PAIDONCE_MAX_BODY=huge", "PAIDONCE_RATE_LIMIT=-1", "PAIDONCE_LOG_LEVEL=loud", "PAIDONCE_LOG_FORMAT=xml",
-			"PAIDONCE_NATS_URL=http://u:hushNATS@nats", "PAIDONCE_KAFKA_BROKERS=kafka", "PAIDONCE_STALE_AFTER=1s",
+			"DATABASE_URL=postgres://u:hushDatabase@host:port/x",
+			"STRIPE_API_KEY=sk_live_hushStripe", "STRIPE_API_BASE=ftp://u:hushBase@x",
+			"PAIDONCE_LISTEN=nowhere", "PAIDONCE_WORKERS=relay,typo", "PAIDONCE_DB_MAX_CONNS=many",
+			"PAIDONCE_PROVIDER_TIMEOUT=20", "PAIDONCE_KEY_TTL=-1h",
+			"PAIDONCE_LOOKUP_MISSES=0", "PAIDONCE_INSTANCE=a b", "PAIDONCE_MAX_BODY=huge",
+			"PAIDONCE_RATE_LIMIT=-1", "PAIDONCE_LOG_LEVEL=loud", "PAIDONCE_LOG_FORMAT=xml",
+			"PAIDONCE_NATS_URL=http://u:hushNATS@nats", "PAIDONCE_KAFKA_BROKERS=kafka",
+			"PAIDONCE_STALE_AFTER=1s",
 		}, []string{
-			"DATABASE_URL", "STRIPE_API_BASE", "PAIDONCE_LISTEN", "PAIDONCE_WORKERS", "PAIDONCE_DB_MAX_CONNS", "PAIDONCE_PROVIDER_TIMEOUT",
-			"PAIDONCE_KEY_TTL", "PAIDONCE_LOOKUP_MISSES", "PAIDONCE_INSTANCE", "PAIDONCE_MAX_BODY", "PAIDONCE_RATE_LIMIT", "PAIDONCE_LOG_LEVEL", "PAIDONCE_LOG_FORMAT",
+			"DATABASE_URL", "STRIPE_API_BASE", "PAIDONCE_LISTEN", "PAIDONCE_WORKERS",
+			"PAIDONCE_DB_MAX_CONNS", "PAIDONCE_PROVIDER_TIMEOUT",
+			"PAIDONCE_KEY_TTL", "PAIDONCE_LOOKUP_MISSES", "PAIDONCE_INSTANCE", "PAIDONCE_MAX_BODY",
+			"PAIDONCE_RATE_LIMIT", "PAIDONCE_LOG_LEVEL", "PAIDONCE_LOG_FORMAT",
 			"PAIDONCE_NATS_URL", "PAIDONCE_KAFKA_BROKERS", "PAIDONCE_STALE_AFTER",
 		}},
-		{"lease shorter than a run", []string{"DATABASE_URL=postgres://h/x", "STRIPE_API_KEY=sk_test_x", "PAIDONCE_PROVIDER_TIMEOUT=20s", "PAIDONCE_STALE_AFTER=20s"},
+		{"lease shorter than a run", []string{
+			"DATABASE_URL=postgres://h/x", "STRIPE_API_KEY=sk_test_x",
+			"PAIDONCE_PROVIDER_TIMEOUT=20s", "PAIDONCE_STALE_AFTER=20s",
+		},
 			[]string{"PAIDONCE_STALE_AFTER"}},
 	}
 	for _, c := range cases {
@@ -87,10 +101,12 @@ func TestConfigurationProblemsAreToldAtOnce(t *testing.T) {
 			t.Errorf("%s: exit code %d, want 1 and no secrets\n%s", c.name, r.code, r.stderr)
 		}
 		told := map[string]bool{}
-		for _, m := range regexp.MustCompile(`(?m)^  ([A-Z_]+): \S`).FindAllStringSubmatch(r.stderr, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^  ([A-Z_]+): \S`).FindAllStringSubmatch(r.stderr,
+			-1) {
 			told[m[1]] = true
 		}
-		if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
+		if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got,
+			slices.Sorted(slices.Values(c.want))) {
 			t.Errorf("%s: told are %v, want %v\n%s", c.name, got, c.want, r.stderr)
 		}
 	}
@@ -100,42 +116,53 @@ func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	w := empty(t)
 	for _, args := range [][]string{
-		{"serv"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate", "down"}, {"apikeys", "create"}, {"apikeys", "revoke"}, {"apikeys", "frob"},
-		{"reconcile", "--limit", "0"}, {"reconcile", "--limit", "x"}, {"stripesim", "--nope"}, {"dev", "x"},
-		{"events", "list", "--type", "nope"}, {"help", "nope"}, {"help", "ops", "nope"}, {"help", "ops", "show", "x"}, {"nope", "--help"},
+		{"serv"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate", "down"}, {"apikeys", "create"},
+		{"apikeys", "revoke"}, {"apikeys", "frob"},
+		{"reconcile", "--limit", "0"}, {"reconcile", "--limit", "x"}, {"stripesim", "--nope"},
+		{"dev", "x"},
+		{"events", "list", "--type", "nope"}, {"help", "nope"}, {"help", "ops", "nope"},
+		{"help", "ops", "show", "x"}, {"nope", "--help"},
 	} {
 		r := w.run(nil, args...)
 		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
-			t.Errorf("%v: exit code %d, want 2 and one line on stderr\n%s%s", args, r.code, r.stdout, r.stderr)
+			t.Errorf("%v: exit code %d, want 2 and one line on stderr\n%s%s", args, r.code,
+				r.stdout, r.stderr)
 		}
 	}
 }
 
-// What a command line names and is not there is told: an empty list would look like nothing happened.
+// What a command line names and is not there is told: an empty list would look like nothing
+// happened.
 func TestWhatIsNamedHasToExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.newKey("other").AccountID
 	for _, list := range []string{"events", "receipts", "apikeys"} {
 		for _, account := range []string{"other", id} {
-			if r := w.must(list, "list", "--account", account); list == "apikeys" && (strings.Count(r.stdout, "\n") != 2 || !strings.Contains(r.stdout, "  other  ")) {
+			if r := w.must(list, "list", "--account", account); list == "apikeys" &&
+				(strings.Count(r.stdout, "\n") != 2 || !strings.Contains(r.stdout, "  other  ")) {
 				t.Errorf("the keys of %s: %s", account, r.stdout)
 			}
 		}
-		if r := w.run(nil, list, "list", "--account", "nope"); r.code != 1 || r.stderr != "paidonce: --account nope: no account has this id or name\n" || r.stdout != "" {
+		if r := w.run(nil, list, "list", "--account", "nope"); r.code != 1 ||
+			r.stderr != "paidonce: --account nope: no account has this id or name\n" ||
+			r.stdout != "" {
 			t.Errorf("%s: %+v", list, r)
 		}
 	}
 	for _, args := range [][]string{{"events", "show", "evt_no"}, {"events", "resend", "evt_no"}} {
-		if r := w.run(nil, args...); r.code != 1 || !strings.HasPrefix(r.stderr, "paidonce: evt_no: ") {
+		if r := w.run(nil, args...); r.code != 1 ||
+			!strings.HasPrefix(r.stderr, "paidonce: evt_no: ") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
-	if r := w.run(nil, "charges", "create", "--source", "tok_visa"); r.code != 2 || !strings.Contains(r.stderr, "--amount") {
+	if r := w.run(nil, "charges", "create", "--source", "tok_visa"); r.code != 2 ||
+		!strings.Contains(r.stderr, "--amount") {
 		t.Errorf("charges create: %+v", r)
 	}
 	// A setting that is misspelt is told, and the work is done.
-	if r := w.run([]string{"PAIDONCE_RATELIMIT=5"}, "reconcile"); r.code != 0 || strings.Count(r.stderr, "PAIDONCE_RATE_LIMIT meant?") != 1 {
+	if r := w.run([]string{"PAIDONCE_RATELIMIT=5"}, "reconcile"); r.code != 0 ||
+		strings.Count(r.stderr, "PAIDONCE_RATE_LIMIT meant?") != 1 {
 		t.Errorf("reconcile: %+v", r)
 	}
 }
@@ -145,12 +172,16 @@ func TestStripeSimFlags(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t}
 	for _, args := range [][]string{
-		{"--listen", "nowhere"}, {"--listen", "127.0.0.1:99999"}, {"--listen", "127.0.0.1"}, {"--key-window", "0s"}, {"--key-window", "-1h"}, {"--search-lag", "-1s"},
-		{"--webhook-url", "127.0.0.1:8080"}, {"--webhook-url", "ftp://x/"}, {"--webhook-url", "http:///path"}, {"--webhook-secret", ""}, {"--webhook-secret", "a,,b"},
+		{"--listen", "nowhere"}, {"--listen", "127.0.0.1:99999"}, {"--listen", "127.0.0.1"},
+		{"--key-window", "0s"}, {"--key-window", "-1h"}, {"--search-lag", "-1s"},
+		{"--webhook-url", "127.0.0.1:8080"}, {"--webhook-url", "ftp://x/"}, {"--webhook-url",
+			"http:///path"}, {"--webhook-secret", ""}, {"--webhook-secret", "a,,b"},
 	} {
 		r := w.run(nil, append([]string{"stripesim"}, args...)...)
-		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, args[0]+" must") || r.stdout != "" {
-			t.Errorf("%v: exit code %d, want 2 and one line that names the flag\n%s%s", args, r.code, r.stdout, r.stderr)
+		if r.code != 2 || strings.Count(r.stderr, "\n") != 1 ||
+			!strings.Contains(r.stderr, args[0]+" must") || r.stdout != "" {
+			t.Errorf("%v: exit code %d, want 2 and one line that names the flag\n%s%s", args,
+				r.code, r.stdout, r.stderr)
 		}
 	}
 }
@@ -160,14 +191,17 @@ func TestDatabaseErrorsAreOneLine(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t}
 	for _, args := range [][]string{{"apikeys", "list"}, {"reconcile"}, {"migrate"}} {
-		r := w.run([]string{"DATABASE_URL=postgres://u:hushDatabase@127.0.0.1:1,127.0.0.1:2/x", "STRIPE_API_KEY=sk_test_x"}, args...)
-		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "127.0.0.1:2") || strings.Contains(r.stderr, "hush") {
+		r := w.run([]string{"DATABASE_URL=postgres://u:hushDatabase@127.0.0.1:1,127.0.0.1:2/x",
+			"STRIPE_API_KEY=sk_test_x"}, args...)
+		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 ||
+			!strings.Contains(r.stderr, "127.0.0.1:2") || strings.Contains(r.stderr, "hush") {
 			t.Errorf("%v: exit code %d, want 1 and one line\n%s", args, r.code, r.stderr)
 		}
 	}
 }
 
-// What operators' programs read of an operation has a state, whatever became of it; and what ends soon says nothing meanwhile.
+// What operators' programs read of an operation has a state, whatever became of it; and what ends
+// soon says nothing meanwhile.
 func TestShownOperations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,10 +217,12 @@ func TestShownOperations(t *testing.T) {
 		}
 		return shown
 	}
-	if s := state(charge); s.State != "finished" || s.Operation != key.Operation || s.Status != "completed" {
+	if s := state(charge); s.State != "finished" || s.Operation != key.Operation ||
+		s.Status != "completed" {
 		t.Errorf("finished: %+v", s)
 	}
-	if r := w.must("audit", "--since", "1h"); r.stderr != "" || !strings.Contains(r.stdout, "0 differences") {
+	if r := w.must("audit", "--since", "1h"); r.stderr != "" ||
+		!strings.Contains(r.stdout, "0 differences") {
 		t.Errorf("audit: %+v", r)
 	}
 	execSQL(t, w.dbURL, "UPDATE idempotency_keys SET expires_at = now() - interval '1 hour'")
@@ -207,7 +243,8 @@ func TestHelp(t *testing.T) {
 	walk = func(path []string) {
 		r := w.must(append(path, "--help")...)
 		seen[strings.Join(path, " ")] = true
-		if !strings.Contains(r.stdout, "Examples:\n") || !strings.Contains(r.stdout, "paidonce") || r.stderr != "" {
+		if !strings.Contains(r.stdout, "Examples:\n") || !strings.Contains(r.stdout, "paidonce") ||
+			r.stderr != "" {
 			t.Errorf("%v --help has no examples:\n%s%s", path, r.stdout, r.stderr)
 		}
 		_, list, found := strings.Cut(r.stdout, "Available Commands:\n")
@@ -222,7 +259,8 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk(nil)
-	for _, want := range []string{"dev", "serve", "migrate up", "migrate status", "reconcile", "apikeys create", "apikeys list", "apikeys revoke", "stripesim"} {
+	for _, want := range []string{"dev", "serve", "migrate up", "migrate status", "reconcile",
+		"apikeys create", "apikeys list", "apikeys revoke", "stripesim"} {
 		if !seen[want] {
 			t.Errorf("%s is missing in the help: %v", want, slices.Sorted(maps.Keys(seen)))
 		}
@@ -237,7 +275,8 @@ func TestAPIKeys(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &fields); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, []string{"account", "account_id", "api_key", "id"}) {
+	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got,
+		[]string{"account", "account_id", "api_key", "id"}) {
 		t.Errorf("create --json prints %v", got)
 	}
 	other := w.newKey("other")
@@ -245,10 +284,14 @@ func TestAPIKeys(t *testing.T) {
 		t.Errorf("%v and %+v", fields, other)
 	}
 	plain := w.must("apikeys", "create", "--account", "shop").stdout
-	secrets := []string{w.apiKey, fields["api_key"], other.APIKey, regexp.MustCompile(`sk_\w+`).FindString(plain)}
-	for _, args := range [][]string{{"apikeys", "list"}, {"apikeys", "list", "--json"}, {"apikeys", "list", "--account", "shop"}} {
+	secrets := []string{
+		w.apiKey, fields["api_key"], other.APIKey, regexp.MustCompile(`sk_\w+`).FindString(plain),
+	}
+	for _, args := range [][]string{{"apikeys", "list"}, {"apikeys", "list", "--json"},
+		{"apikeys", "list", "--account", "shop"}} {
 		list := w.must(args...).stdout
-		if !strings.Contains(list, fields["id"]) || strings.Contains(list, other.ID) != (len(args) < 4) {
+		if !strings.Contains(list, fields["id"]) ||
+			strings.Contains(list, other.ID) != (len(args) < 4) {
 			t.Errorf("%v:\n%s", args, list)
 		}
 		for _, s := range secrets {
@@ -257,15 +300,19 @@ func TestAPIKeys(t *testing.T) {
 			}
 		}
 	}
-	if r := w.run(nil, "apikeys", "revoke", "key_unknown"); r.code != 1 || strings.Count(r.stderr, "\n") != 1 {
+	if r := w.run(nil, "apikeys", "revoke", "key_unknown"); r.code != 1 ||
+		strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("revoking an unknown key: exit code %d %s", r.code, r.stderr)
 	}
-	if stored := querySQL[int](t, w.dbURL, "SELECT count(*) FROM api_keys WHERE api_keys::text LIKE '%' || $1 || '%'", other.APIKey); stored != 0 {
+	if stored := querySQL[int](t, w.dbURL,
+		"SELECT count(*) FROM api_keys WHERE api_keys::text LIKE '%' || $1 || '%'",
+		other.APIKey); stored != 0 {
 		t.Error("the key itself is stored")
 	}
 }
 
-// TestUnwritableOutput: what a command is asked to show and cannot, such as on a full disk, is exit code 1: a key that is shown once is lost then.
+// TestUnwritableOutput: what a command is asked to show and cannot, such as on a full disk, is exit
+// code 1: a key that is shown once is lost then.
 func TestUnwritableOutput(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -274,17 +321,21 @@ func TestUnwritableOutput(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = full.Close() })
 	w := newWorld(t)
-	execSQL(t, w.dbURL, `INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_1', 'acct_1', 'charge.succeeded', 'op_1', 'ch_1', '{}')`)
-	execSQL(t, w.dbURL, `INSERT INTO provider_events (id, type, object_id, livemode, payload) VALUES ('evt_1', 'charge.succeeded', 'ch_1', false, '{}')`)
+	execSQL(t, w.dbURL,
+		`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_1', 'acct_1', 'charge.succeeded', 'op_1', 'ch_1', '{}')`)
+	execSQL(t, w.dbURL,
+		`INSERT INTO provider_events (id, type, object_id, livemode, payload) VALUES ('evt_1', 'charge.succeeded', 'ch_1', false, '{}')`)
 	for _, args := range [][]string{
-		{"apikeys", "create", "--account", "shop"}, {"apikeys", "create", "--account", "shop", "--json"}, {"apikeys", "list"}, {"events", "list"}, {"events", "show", "evt_1"},
+		{"apikeys", "create", "--account", "shop"}, {"apikeys", "create", "--account", "shop",
+			"--json"}, {"apikeys", "list"}, {"events", "list"}, {"events", "show", "evt_1"},
 		{"inbox", "list"}, {"inbox", "show", "evt_1"}, {"ops", "list"}, {"receipts", "list"},
 	} {
 		var stderr strings.Builder
 		cmd := w.command(nil, args...)
 		cmd.Stdout, cmd.Stderr = full, &stderr
 		_ = cmd.Run()
-		if code := cmd.ProcessState.ExitCode(); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+		if code := cmd.ProcessState.ExitCode(); code != 1 ||
+			strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%v: exit code %d, %q", args, code, stderr.String())
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// load is a crowd of clients that charge one key after the other, each until it has its 201, until it is ended.
+// load is a crowd of clients that charge one key after the other, each until it has its 201, until
+// it is ended.
 type load struct {
 	clients     sync.WaitGroup
 	stop        chan struct{}
@@ -51,7 +52,8 @@ func (l *load) charge(t *testing.T, next func() *apitest.Client, key string) {
 		case err != nil:
 		case a.Code == http.StatusCreated:
 			l.done.Add(1)
-			for most := l.mostResends.Load(); resends > most && !l.mostResends.CompareAndSwap(most, resends); most = l.mostResends.Load() {
+			for most := l.mostResends.Load(); resends > most &&
+				!l.mostResends.CompareAndSwap(most, resends); most = l.mostResends.Load() {
 			}
 			return
 		case !mayRetry(t, a):
@@ -77,7 +79,7 @@ func (l *load) end() {
 	l.clients.Wait()
 }
 
-// The database's power goes while charges run. PB-015 (a).
+// The database's power goes while charges run.
 func TestDatabaseKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -91,11 +93,14 @@ func TestDatabaseKilledUnderLoad(t *testing.T) {
 		server.Kill()
 		before := l.unavailable.Load()
 		// Callers are told; the process lives, and says that it is not ready.
-		eventually(t, "503 while the database is down", func() bool { return l.unavailable.Load() >= before+6 })
+		eventually(t, "503 while the database is down", func() bool {
+			return l.unavailable.Load() >= before+6
+		})
 		if ready, alive := get(p.url+"/readyz"), get(p.url+"/healthz"); ready != http.StatusServiceUnavailable || alive != http.StatusOK {
 			t.Errorf("/readyz %d and /healthz %d, want 503 and 200", ready, alive)
 		}
-		if a := c.Get("/v1/charges"); a.Code != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+		if a := c.Get("/v1/charges"); a.Code != http.StatusServiceUnavailable ||
+			a.Header.Get("Retry-After") == "" {
 			t.Errorf("GET: %d %s, want 503 with Retry-After", a.Code, a.Body)
 		}
 		server.Start()
@@ -110,7 +115,7 @@ func TestDatabaseKilledUnderLoad(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-071: the database stops answering without going away, under load, and comes back.
+// The database stops answering without going away, under load, and comes back.
 func TestDatabaseFrozenUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -122,12 +127,15 @@ func TestDatabaseFrozenUnderLoad(t *testing.T) {
 	family := postgresProcesses(t, server.URL())
 	signalAll(family, syscall.SIGSTOP)
 	t.Cleanup(func() { signalAll(family, syscall.SIGCONT) }) // a stopped server cannot be discarded
-	eventually(t, "503 while the database is frozen", func() bool { return l.unavailable.Load() >= 6 })
+	eventually(t, "503 while the database is frozen", func() bool {
+		return l.unavailable.Load() >= 6
+	})
 	signalAll(family, syscall.SIGCONT)
 	eventually(t, "ready again", func() bool { return get(p.url+"/readyz") == http.StatusOK })
 	l.progress(t, 12)
 	l.end()
-	conns := querySQL[int](t, w.dbURL, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	conns := querySQL[int](t, w.dbURL, "SELECT count(*) FROM pg_stat_activity WHERE datname = "+
+		"current_database() AND pid <> pg_backend_pid()")
 	if conns > 6 {
 		t.Errorf("%d connections, want no more than the pool's 6", conns)
 	}
@@ -163,8 +171,8 @@ func signalAll(pids []int, s syscall.Signal) {
 	}
 }
 
-// PB-011 (c), PB-013: the provider has charged, and the database refuses what is to be written then, once. The operation resumes where it
-// stood, under the same provider key.
+// The provider has charged, and the database refuses what is to be written then, once. The
+// operation resumes where it stood, under the same provider key.
 func TestResultCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{"outbox", "charges", "idempotency_keys"} {
@@ -177,14 +185,19 @@ func TestResultCannotBeWritten(t *testing.T) {
 					IF TG_TABLE_NAME <> 'idempotency_keys' OR to_jsonb(NEW)->>'status' = 'completed' THEN
 						IF nextval('struck') <= 2 THEN RAISE EXCEPTION 'no, secret detail'; END IF;
 					END IF; RETURN NEW; END $$`,
-				"CREATE TRIGGER strike BEFORE "+map[bool]string{true: "INSERT", false: "UPDATE"}[table == "outbox"]+" ON "+table+" FOR EACH ROW EXECUTE FUNCTION strike()")
+				"CREATE TRIGGER strike BEFORE "+map[bool]string{true: "INSERT",
+					false: "UPDATE"}[table == "outbox"]+" ON "+table+
+					" FOR EACH ROW EXECUTE FUNCTION strike()")
 			c := w.client(w.serve())
 			a := c.Charge("k", twenty)
-			if a.Code != http.StatusServiceUnavailable || a.Error().Advice != "retry_same_key" || strings.Contains(string(a.Body), "secret") {
+			if a.Code != http.StatusServiceUnavailable || a.Error().Advice != "retry_same_key" ||
+				strings.Contains(string(a.Body), "secret") {
 				t.Errorf("%d %s, want 503 that tells nothing of the database", a.Code, a.Body)
 			}
-			if a, _ := until(t, func() *apitest.Client { return c }, "k", twenty); a.Code != http.StatusCreated {
-				t.Errorf("%d %s", a.Code, a.Body)
+			if a, _ := until(t, func() *apitest.Client {
+				return c
+			}, "k", twenty); a.Code != http.StatusCreated {
+				t.Errorf("got %d %s, want 201", a.Code, a.Body)
 			}
 			w.sim.mustHave(t, 1)
 			w.checkBooks()
@@ -192,20 +205,23 @@ func TestResultCannotBeWritten(t *testing.T) {
 	}
 }
 
-// PB-276: what the database says is for the log.
+// What the database says is for the log.
 func TestSchemaBrokenAtRuntime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.serve()
 	c := w.client(p)
 	done := c.Charge("k", twenty)
-	execSQL(t, w.dbURL, "ALTER TABLE charges RENAME COLUMN currency TO gone", "ALTER TABLE idempotency_keys RENAME COLUMN response_code TO gone")
+	execSQL(t, w.dbURL, "ALTER TABLE charges RENAME COLUMN currency TO gone",
+		"ALTER TABLE idempotency_keys RENAME COLUMN response_code TO gone")
 	for name, a := range map[string]apitest.Answer{
-		"charge": c.Charge("k2", twenty), "replay": c.Charge("k", twenty), "list": c.Get("/v1/charges"),
+		"charge": c.Charge("k2", twenty), "replay": c.Charge("k", twenty),
+		"list": c.Get("/v1/charges"),
 		"read": c.Get("/v1/charges/" + done.ID()), "key": c.Get("/v1/idempotency_keys/k"),
 	} {
 		said := strings.ToLower(string(a.Body))
-		if a.Code < 500 || a.Error().RequestID == "" || strings.Contains(said, "column") || strings.Contains(said, "sql") {
+		if a.Code < 500 || a.Error().RequestID == "" || strings.Contains(said, "column") ||
+			strings.Contains(said, "sql") {
 			t.Errorf("%s: %d %s, want a plain 5xx with a request id", name, a.Code, a.Body)
 		}
 	}

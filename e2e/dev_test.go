@@ -27,7 +27,8 @@ type devUser struct {
 	credential *syscall.Credential
 }
 
-// TestDev walks a newcomer's way: start, the printed lines, Ctrl-C, start again, a crash, start again.
+// TestDev walks a newcomer's way: start, the printed lines, Ctrl-C, start again, a crash, start
+// again.
 func TestDev(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl"} {
@@ -50,7 +51,8 @@ func TestDev(t *testing.T) {
 
 func newDevUser(t *testing.T, credential *syscall.Credential) *devUser {
 	t.Helper()
-	// Not t.TempDir: its parents are closed to other users, of whom PostgreSQL's is one when we are root.
+	// Not t.TempDir: its parents are closed to other users, of whom PostgreSQL's is one when we are
+	// root.
 	dir, err := os.MkdirTemp("", "paidonce-dev-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +77,12 @@ func tryDev(t *testing.T, credential *syscall.Credential) {
 	key := first.await(`API key of the account dev: (sk_\w+)`)[1]
 	said := first.output()
 	fresh, again := printedLines(t, u, said)
-	if !strings.HasPrefix(fresh.head, "HTTP/1.1 201") || strings.Contains(fresh.head, "Idempotent-Replayed") {
+	if !strings.HasPrefix(fresh.head, "HTTP/1.1 201") ||
+		strings.Contains(fresh.head, "Idempotent-Replayed") {
 		t.Errorf("the first printed line: %s\n%s", fresh.head, fresh.body)
 	}
-	if !strings.HasPrefix(again.head, "HTTP/1.1 201") || !strings.Contains(again.head, "Idempotent-Replayed: true") || again.body != fresh.body {
+	if !strings.HasPrefix(again.head, "HTTP/1.1 201") ||
+		!strings.Contains(again.head, "Idempotent-Replayed: true") || again.body != fresh.body {
 		t.Errorf("the second printed line: %s\n%s", again.head, again.body)
 	}
 	var charge struct{ ID string }
@@ -121,8 +125,9 @@ func tryDev(t *testing.T, credential *syscall.Credential) {
 	}
 }
 
-// TestDevBesideItself: the second dev of a folder says why it cannot, and the first goes on; the line for other commands is whole, and a terminal that ran
-// it can start dev again; a second signal ends everything at once, though a charge is under way.
+// TestDevBesideItself: the second dev of a folder says why it cannot, and the first goes on; the
+// line for other commands is whole, and a terminal that ran it can start dev again; a second signal
+// ends everything at once, though a charge is under way.
 func TestDevBesideItself(t *testing.T) {
 	t.Parallel()
 	u := newDevUser(t, nil)
@@ -131,12 +136,15 @@ func TestDevBesideItself(t *testing.T) {
 	if state := second.wait(); state.ExitCode() != 1 {
 		t.Errorf("a second dev: %v, want exit code 1", state)
 	}
-	if want := fmt.Sprintf("paidonce: paidonce dev is already running in this folder (process %d, %s)\n", first.cmd.Process.Pid, first.url); second.output() != want {
+	if want := fmt.Sprintf("paidonce: paidonce dev is already running in this folder (process "+
+		"%d, %s)\n", first.cmd.Process.Pid, first.url); second.output() != want {
 		t.Errorf("a second dev says %q, want %q", second.output(), want)
 	}
 	said := first.output()
 	exports := regexp.MustCompile(`(?m)^  export DATABASE_URL=.*\\\n.*$`).FindString(said)
-	for _, name := range []string{"DATABASE_URL='postgres://", "STRIPE_API_BASE=http://", "STRIPE_API_KEY=sk_test_", "STRIPE_WEBHOOK_SECRET=whsec_", "PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true"} {
+	for _, name := range []string{"DATABASE_URL='postgres://", "STRIPE_API_BASE=http://",
+		"STRIPE_API_KEY=sk_test_", "STRIPE_WEBHOOK_SECRET=whsec_",
+		"PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true"} {
 		if !strings.Contains(exports, name) {
 			t.Errorf("the line for other commands lacks %s: %s", name, exports)
 		}
@@ -149,8 +157,10 @@ func TestDevBesideItself(t *testing.T) {
 	}
 	sim := first.await(`listed on (\S+/_sim/)`)[1]
 	for url, want := range map[string]string{
-		first.url + "/docs": "<redoc", first.url + "/docs/": "<redoc", first.url + "/openapi.yaml": "\nopenapi: 3", first.url + "/docs/openapi.yaml": "\nopenapi: 3",
-		first.url + "/docs/nope": `"request_id":"req_`, first.url + "/": "the reference is at /docs", sim: `"POST /_sim/faults"`,
+		first.url + "/docs": "<redoc", first.url + "/docs/": "<redoc", first.url +
+			"/openapi.yaml": "\nopenapi: 3", first.url + "/docs/openapi.yaml": "\nopenapi: 3",
+		first.url + "/docs/nope": `"request_id":"req_`,
+		first.url + "/":          "the reference is at /docs", sim: `"POST /_sim/faults"`,
 	} {
 		if got := "\n" + page(t, url); !strings.Contains(got, want) {
 			t.Errorf("%s lacks %q: %.300s", url, want, got)
@@ -166,12 +176,15 @@ func TestDevBesideItself(t *testing.T) {
 	again.url = again.await(`Paidonce is ready on (\S+)`)[1]
 	key := again.await(`API key of the account dev: (sk_\w+)`)[1]
 	sim = again.await(`listed on (\S+/_sim/)`)[1]
-	if res, err := http.Post(sim+"faults", "application/json", strings.NewReader(`{"match":{"method":"POST"},"fault":"hang"}`)); err != nil || res.StatusCode != http.StatusOK {
+	if res, err := http.Post(sim+"faults", "application/json",
+		strings.NewReader(`{"match":{"method":"POST"},"fault":"hang"}`)); err != nil ||
+		res.StatusCode != http.StatusOK {
 		t.Fatalf("a fault: %v %v", res, err)
 	}
 	c := apitest.NewClient(t, again.url, key)
 	go func() { // nobody answers
-		req := c.Request(http.MethodPost, "/v1/charges", twenty, "Content-Type", "application/json", "Idempotency-Key", "hangs", "Authorization", "Bearer "+key)
+		req := c.Request(http.MethodPost, "/v1/charges", twenty, "Content-Type", "application/json",
+			"Idempotency-Key", "hangs", "Authorization", "Bearer "+key)
 		if res, err := http.DefaultClient.Do(req); err == nil {
 			_ = res.Body.Close()
 		}
@@ -182,7 +195,8 @@ func TestDevBesideItself(t *testing.T) {
 	again.signal(os.Interrupt)
 	eventually(t, "the first signal is taken", func() bool { return refused(again.url) })
 	again.signal(os.Interrupt)
-	if state := again.wait(); state.ExitCode() != 1 || !strings.Contains(again.output(), "by a second signal") {
+	if state := again.wait(); state.ExitCode() != 1 ||
+		!strings.Contains(again.output(), "by a second signal") {
 		t.Errorf("after two signals: %v\n%s", state, again.output())
 	}
 	if left := u.processes(); len(left) > 0 {
@@ -222,7 +236,8 @@ func (u *devUser) start() *proc {
 	return p
 }
 
-// command is run in the folder, as the user, with little more of an environment than a newcomer's shell has.
+// command is run in the folder, as the user, with little more of an environment than a newcomer's
+// shell has.
 func (u *devUser) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = u.dir
@@ -251,7 +266,8 @@ type curlAnswer struct{ head, body string }
 
 var curlLines = regexp.MustCompile(`(?m)^  curl .*?(\\\n.*)?$`)
 
-// printedLines runs the lines that dev printed as they are, and returns the answers of the first two.
+// printedLines runs the lines that dev printed as they are, and returns the answers of the first
+// two.
 func printedLines(t *testing.T, u *devUser, said string) (fresh, again curlAnswer) {
 	t.Helper()
 	lines := curlLines.FindAllString(said, -1)
@@ -276,7 +292,8 @@ func printedLines(t *testing.T, u *devUser, said string) (fresh, again curlAnswe
 	return answers[0], answers[1]
 }
 
-// processes lists what runs in or for the folder: the simulator has it in its arguments; PostgreSQL its data folder.
+// processes lists what runs in or for the folder: the simulator has it in its arguments; PostgreSQL
+// its data folder.
 func (u *devUser) processes() (found []string) {
 	u.w.t.Helper()
 	out, err := exec.Command("ps", "-e", "-ww", "-o", "pid=,stat=,args=").Output()

@@ -14,8 +14,9 @@ import (
 	"paidonce/api/apitest"
 )
 
-// 30 charges, a receiver that refuses each event three times, and an instance, its relay inside, that is killed in the middle of every tenth charge. What is taken is
-// what is committed and what is listed, under the same ids and in the same bytes each time; each try is signed anew.
+// 30 charges, a receiver that refuses each event three times, and an instance, its relay inside,
+// that is killed in the middle of every tenth charge. What is taken is what is committed and what
+// is listed, under the same ids and in the same bytes each time; each try is signed anew.
 func TestReceiverFailsAndServeIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allowPrivate, "PAIDONCE_WORKERS=relay")
@@ -39,8 +40,10 @@ func TestReceiverFailsAndServeIsKilled(t *testing.T) {
 			p = w.serve()
 			c = w.client(p)
 		}
-		if a, _ := until(t, func() *apitest.Client { return c }, key, twenty); a.Code != http.StatusCreated {
-			t.Errorf("%d %s", a.Code, a.Body)
+		if a, _ := until(t, func() *apitest.Client {
+			return c
+		}, key, twenty); a.Code != http.StatusCreated {
+			t.Errorf("got %d %s, want 201", a.Code, a.Body)
 		}
 	}
 	w.awaitDelivered()
@@ -62,7 +65,7 @@ func TestReceiverFailsAndServeIsKilled(t *testing.T) {
 		if len(tries) < 4 {
 			t.Errorf("%s was taken after %d tries", id, len(tries))
 		}
-		for i, a := range tries[1:] { // trap 63
+		for i, a := range tries[1:] { // each try is signed anew, with its own time
 			if before := tries[i]; a.stamp <= before.stamp || a.signature == before.signature {
 				t.Errorf("try %d of %s is not signed anew: %+v after %+v", i+2, id, a, before)
 			}
@@ -88,7 +91,8 @@ func (s *sink) mustHaveTaken(stored map[string]string) {
 	}
 }
 
-// PB-204, PB-205: an instance dies for ever, within 20 ms of the answers that it gave. The events of all that was answered are there, and another process delivers them.
+// An instance dies forever, within 20 ms of the answers that it gave. The events of all that was
+// answered are there, and another process delivers them.
 func TestEventsOutliveWhoAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allowPrivate)
@@ -117,7 +121,7 @@ func TestEventsOutliveWhoAnswered(t *testing.T) {
 					return
 				}
 				if a.Code != http.StatusCreated {
-					t.Errorf("%d %s", a.Code, a.Body)
+					t.Errorf("got %d %s, want 201", a.Code, a.Body)
 				}
 				mu.Lock()
 				answered[a.ID()] = true
@@ -138,8 +142,9 @@ func TestEventsOutliveWhoAnswered(t *testing.T) {
 	t.Logf("%d events after %d kills", len(w.stored()), runs)
 }
 
-// PB-181, PB-183: a transaction that wrote its event before all others stays open. Charges, their events and their readers do not wait for it; when it commits, its
-// event is delivered, and listed to who has read on; of one that is rolled back nobody hears.
+// A transaction that wrote its event before all others stays open. Charges, their events and their
+// readers do not wait for it; when it commits, its event is delivered, and listed to who has read
+// on; of one that is rolled back nobody hears.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allowPrivate, "PAIDONCE_WORKERS=relay")
@@ -153,13 +158,14 @@ func TestLateCommit(t *testing.T) {
 	const charges = 20
 	for i := range charges {
 		if a := []*apitest.Client{c, other}[i%2].Charge(fmt.Sprint("k", i), twenty); a.Code != http.StatusCreated {
-			t.Errorf("%d %s", a.Code, a.Body)
+			t.Errorf("got %d %s, want 201", a.Code, a.Body)
 		}
 	}
 	w.awaitDelivered() // all but the two
 	seen, _ := listed(t, c, "")
 	if len(seen) != charges+1 || len(s.takenOf("")) != charges+1 || slices.Contains(seen, late) {
-		t.Errorf("%d events are listed and %d delivered while a transaction is open, want %d", len(seen), len(s.takenOf("")), charges+1)
+		t.Errorf("%d events are listed and %d delivered while a transaction is open, want %d",
+			len(seen), len(s.takenOf("")), charges+1)
 	}
 	rolledBack("ROLLBACK")
 	held("COMMIT")
@@ -173,17 +179,20 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// PB-195: a relay is stopped in the middle of its deliveries. Others go on with other charges, and with its own when its lease is over, each charge's events in
-// their order; when it comes back to life, what it then writes changes nothing.
+// A relay is stopped in the middle of its deliveries. Others go on with other charges, and with its
+// own when its lease is over, each charge's events in their order; when it comes back to life, what
+// it then writes changes nothing.
 func TestRelayIsFrozen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allowPrivate)
 	c := w.client(w.serve())
 	s := newSink(t)
 	const charges = 5
-	// The first tries hang until their relay is back, and fail; the second ones hang for longer, and are taken.
+	// The first tries hang until their relay is back, and fail; the second ones hang for longer,
+	// and are taken.
 	arrived := make(chan struct{}, 2*charges)
-	gates, statuses := []chan struct{}{make(chan struct{}), make(chan struct{})}, []int{http.StatusInternalServerError, http.StatusOK}
+	gates, statuses := []chan struct{}{make(chan struct{}), make(chan struct{})},
+		[]int{http.StatusInternalServerError, http.StatusOK}
 	held := map[string]bool{}
 	s.answer = func(w http.ResponseWriter, r *http.Request, e event, nth int) {
 		if !held[e.Data.Object.ID] || e.Type != "charge.succeeded" || nth > 2 {
@@ -206,23 +215,29 @@ func TestRelayIsFrozen(t *testing.T) {
 	w.relay()
 	for id := range held {
 		if a := c.Post("/v1/refunds", "refund-"+id, fmt.Sprintf(`{"charge":%q,"amount":500}`, id)); a.Code != http.StatusCreated {
-			t.Errorf("%d %s", a.Code, a.Body)
+			t.Errorf("got %d %s, want 201", a.Code, a.Body)
 		}
 	}
 	c.Charge("another", twenty)
-	eventually(t, "what it does not hold is delivered", func() bool { return len(s.takenOf("")) == charges+1 }) // refund.created of each, and the other charge
-	execSQL(t, w.dbURL, readCommitted, `UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = clock_timestamp() WHERE leased_until IS NOT NULL AND state = 'pending'`)
+	// refund.created of each, and the other charge
+	eventually(t, "what it does not hold is delivered", func() bool {
+		return len(s.takenOf("")) == charges+1
+	})
+	execSQL(t, w.dbURL, readCommitted,
+		`UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = clock_timestamp() WHERE leased_until IS NOT NULL AND state = 'pending'`)
 	eventually(t, "the other relay takes over", func() bool { return len(arrived) == 2*charges })
 	close(gates[0])
 	frozen.signal(syscall.SIGCONT)
 	frozen.await(fmt.Sprintf(`(?s)(the lease of a delivery was lost.*){%d}`, charges))
-	if n := querySQL[int](t, w.dbURL, `SELECT count(*) FROM deliveries WHERE leased_until > clock_timestamp()`); n != charges {
+	if n := querySQL[int](t, w.dbURL,
+		`SELECT count(*) FROM deliveries WHERE leased_until > clock_timestamp()`); n != charges {
 		t.Errorf("the other relay has %d of its %d leases after the first one is back", n, charges)
 	}
 	close(gates[1])
 	w.awaitDelivered()
 	for id := range held {
-		if got := s.takenOf(id); len(got) != 2 || got[0].Type != "charge.succeeded" || got[1].Type != "charge.refunded" {
+		if got := s.takenOf(id); len(got) != 2 || got[0].Type != "charge.succeeded" ||
+			got[1].Type != "charge.refunded" {
 			t.Errorf("of %s were taken %+v", id, got)
 		}
 	}

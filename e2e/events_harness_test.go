@@ -72,7 +72,8 @@ func validEvent(t testing.TB, payload []byte) (e event) {
 	return e
 }
 
-// sink is a merchant's server. It verifies each delivery with both reference libraries, holds it against its schema, and remembers it.
+// sink is a merchant's server. It verifies each delivery with both reference libraries, checks
+// it against its schema, and remembers it.
 type sink struct {
 	*httptest.Server
 	t *testing.T
@@ -94,7 +95,10 @@ type attempt struct {
 }
 
 func newSink(t *testing.T) *sink {
-	s := &sink{t: t, events: map[string]event{}, bodies: map[string]string{}, tries: map[string][]attempt{}}
+	s := &sink{
+		t: t, events: map[string]event{}, bodies: map[string]string{},
+		tries: map[string][]attempt{},
+	}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -182,7 +186,8 @@ func (s *sink) takenOf(object string) (list []event) {
 // register registers an endpoint and returns its secret.
 func register(t testing.TB, c *apitest.Client, id, url string) string {
 	t.Helper()
-	a := c.Do(c.Request(http.MethodPut, "/v1/webhook_endpoints/"+id, fmt.Sprintf(`{"url":%q}`, url), "Content-Type", "application/json"))
+	a := c.Do(c.Request(http.MethodPut, "/v1/webhook_endpoints/"+id, fmt.Sprintf(`{"url":%q}`, url),
+		"Content-Type", "application/json"))
 	var endpoint struct{ Secret string }
 	if a.JSON(&endpoint); a.Code != http.StatusCreated || endpoint.Secret == "" {
 		t.Fatalf("registering %s: %d %s", id, a.Code, a.Body)
@@ -207,8 +212,9 @@ func (w *world) relay(env ...string) *proc {
 	return p
 }
 
-// hurry makes due again and again, until the test ends, what was last tried so long ago, whoever may have it: the pauses after failures and the leases of the
-// dead are longer than a test should take.
+// hurry makes due again and again, until the test ends, what was last tried so long ago, whoever
+// may have it: the pauses after failures and the leases of the dead are longer than a test should
+// take.
 func (w *world) hurry(rest time.Duration) {
 	w.t.Helper()
 	conn := w.connect()
@@ -217,7 +223,8 @@ func (w *world) hurry(rest time.Duration) {
 	working.Go(func() {
 		for ctx.Err() == nil {
 			// What a relay has locked it is writing at this moment.
-			if _, err := conn.Exec(ctx, `UPDATE deliveries d SET next_run_at = clock_timestamp(), leased_until = NULL
+			if _, err := conn.Exec(ctx,
+				`UPDATE deliveries d SET next_run_at = clock_timestamp(), leased_until = NULL
 				FROM (SELECT endpoint, event_id FROM deliveries WHERE state = 'pending' AND last_attempt_at < clock_timestamp() - $1::interval FOR UPDATE SKIP LOCKED) r
 				WHERE d.endpoint = r.endpoint AND d.event_id = r.event_id`, rest); err != nil && ctx.Err() == nil {
 				w.t.Errorf("hurrying: %v", err)
@@ -236,7 +243,10 @@ func (w *world) hurry(rest time.Duration) {
 func (w *world) awaitDelivered() {
 	w.t.Helper()
 	eventually(w.t, "all events are delivered", func() bool {
-		return querySQL[bool](w.t, w.dbURL, `SELECT NOT EXISTS (SELECT FROM outbox WHERE position IS NULL) AND NOT EXISTS (SELECT FROM deliveries WHERE state <> 'delivered')`)
+		return querySQL[bool](w.t, w.dbURL,
+			`SELECT NOT EXISTS (SELECT FROM outbox WHERE position IS NULL
+					OR position > (SELECT position FROM deliveries_cursor))
+				AND NOT EXISTS (SELECT FROM deliveries WHERE state <> 'delivered')`)
 	})
 }
 
@@ -244,7 +254,8 @@ func (w *world) awaitDelivered() {
 func (w *world) stored() map[string]string {
 	w.t.Helper()
 	var all map[string]string
-	text := querySQL[string](w.t, w.dbURL, `SELECT coalesce(jsonb_object_agg(event_id, convert_from(payload, 'UTF8')), '{}')::text FROM outbox`)
+	text := querySQL[string](w.t, w.dbURL,
+		`SELECT coalesce(jsonb_object_agg(event_id, convert_from(payload, 'UTF8')), '{}')::text FROM outbox`)
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		w.t.Fatal(err)
 	}
@@ -252,7 +263,9 @@ func (w *world) stored() map[string]string {
 }
 
 // listed reads GET /v1/events from a cursor to the end.
-func listed(t testing.TB, c *apitest.Client, after string) (ids []string, bodies map[string]string) {
+func listed(
+	t testing.TB, c *apitest.Client, after string,
+) (ids []string, bodies map[string]string) {
 	t.Helper()
 	bodies = map[string]string{}
 	for {
@@ -266,7 +279,7 @@ func listed(t testing.TB, c *apitest.Client, after string) (ids []string, bodies
 		}
 		a := c.Get(path)
 		if a.JSON(&page); a.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s", path, a.Code, a.Body)
+			t.Fatalf("%s: got %d %s, want 200", path, a.Code, a.Body)
 		}
 		for _, payload := range page.Data {
 			after = validEvent(t, payload).ID
@@ -279,9 +292,12 @@ func listed(t testing.TB, c *apitest.Client, after string) (ids []string, bodies
 }
 
 // consumerBinary is examples/consumer, built for this run.
-var consumerBinary = sync.OnceValues(func() (string, error) { return buildProgram(filepath.Dir(binary), "consumer", "../examples/consumer") })
+var consumerBinary = sync.OnceValues(func() (string, error) {
+	return buildProgram(filepath.Dir(binary), "consumer", "../examples/consumer")
+})
 
-// consumer starts the example with its books in a database. Without -pull its url is where it takes events.
+// consumer starts the example with its books in a database. Without -pull its url is where it takes
+// events.
 func (w *world) consumer(dbURL string, env []string, args ...string) *proc {
 	w.t.Helper()
 	file, err := consumerBinary()
@@ -298,7 +314,8 @@ func (w *world) consumer(dbURL string, env []string, args ...string) *proc {
 	return p
 }
 
-// readCommitted is for what a test itself does where everybody else's transactions are serializable (TEST_ISOLATION): it is not what may lose.
+// readCommitted is for what a test itself does where everybody else's transactions are serializable
+// (TEST_ISOLATION): it is not what may lose.
 const readCommitted = "SET default_transaction_isolation = 'read committed'"
 
 // connect opens a connection to the database that is closed when the test ends.

@@ -17,7 +17,8 @@ import (
 	"paidonce/api/apitest"
 )
 
-// cutter stands between the product and PostgreSQL and understands enough of the protocol to cut a connection at a statement.
+// cutter stands between the product and PostgreSQL and understands enough of the protocol to cut a
+// connection at a statement.
 type cutter struct {
 	net.Listener
 	server string
@@ -90,7 +91,8 @@ func (c *cutter) strikes(sql string) (cutAt, bool) {
 	return c.where, true
 }
 
-// message reads one message of the protocol: its type, unless it is the first of a connection, its length, and the rest.
+// message reads one message of the protocol: its type, unless it is the first of a connection, its
+// length, and the rest.
 func message(r *bufio.Reader, typed bool) (kind byte, raw []byte, err error) {
 	head := make([]byte, 5)
 	if !typed {
@@ -168,7 +170,8 @@ func (c *cutter) back(client, server net.Conn, armed <-chan cutAt) {
 			}
 			continue
 		}
-		if kept = append(kept, raw...); kind == 'Z' { // ready for the next: whatever it was is committed
+		// ready for the next: whatever it was is committed
+		if kept = append(kept, raw...); kind == 'Z' {
 			if where == cutMiddle {
 				_, _ = client.Write(kept[:len(kept)/2])
 			}
@@ -180,14 +183,15 @@ func (c *cutter) back(client, server net.Conn, armed <-chan cutAt) {
 // soon is far below the lease of these tests: what takes longer has waited for a lease to go stale.
 const soon = 12 * time.Second
 
-// PB-015, PB-262, traps 10 and 72: the connection to the database is cut at each statement that matters, at each moment that differs. The caller gets a right
-// answer or a 503, a resend ends it soon, and there is one charge.
+// The connection to the database is cut at each statement that matters, at each moment that
+// differs. The caller gets a right answer or a 503, a resend ends it soon, and there is one charge.
 func TestConnectionCutAtEachStatement(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"charges", "payment_intents"} {
 		t.Run(flow, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=10s", "PAIDONCE_STALE_AFTER=60s", "STRIPE_FLOW="+flow)
+			w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=10s", "PAIDONCE_STALE_AFTER=60s",
+				"STRIPE_FLOW="+flow)
 			cut, through := newCutter(t, w.dbURL)
 			c := w.client(w.serve("DATABASE_URL=" + through))
 			statements := []string{"ChargeClaim", "ChargeSettle"}
@@ -221,7 +225,8 @@ func (w *world) endsSoon(c *apitest.Client, cut *cutter, key, name string, where
 		w.t.Errorf("%s, cut %s: %d %s; %d cuts", name, where, a.Code, a.Body, cut.struck())
 	}
 	if took := time.Since(began); took > soon {
-		w.t.Errorf("%s, cut %s: it took %v and %d resends, so a lease lay there", name, where, took, tries)
+		w.t.Errorf("%s, cut %s: it took %v and %d resends, so a lease lay there", name, where, took,
+			tries)
 	}
 	if b := c.Charge(key, twenty); string(b.Body) != string(a.Body) {
 		w.t.Errorf("%s, cut %s: another answer later:\n%s%s", name, where, a.Body, b.Body)
@@ -235,7 +240,8 @@ func (w *world) cutAround(c *apitest.Client, cut *cutter) {
 		key := fmt.Sprint("released-", i)
 		w.sim.arm(1, fault{"type": "drop_before"})
 		cut.arm("-- name: KeyRelease", where, 0)
-		if a, err := try(w.t, c, key, twenty); err != nil || a.Code != http.StatusServiceUnavailable {
+		if a, err := try(w.t, c, key, twenty); err != nil ||
+			a.Code != http.StatusServiceUnavailable {
 			w.t.Errorf("%d %s %v, want 503", a.Code, a.Body, err)
 		}
 		w.endsSoon(c, cut, key, "KeyRelease", where)
@@ -248,7 +254,8 @@ func (w *world) cutAround(c *apitest.Client, cut *cutter) {
 	}
 }
 
-// A reconciler whose lease was taken and not told of reads it back: the operation is driven in the same pass.
+// A reconciler whose lease was taken and not told of reads it back: the operation is driven in the
+// same pass.
 func TestReconcilerIsCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=10s", "PAIDONCE_STALE_AFTER=60s")
@@ -258,7 +265,8 @@ func TestReconcilerIsCutOff(t *testing.T) {
 		key := fmt.Sprint("k", i)
 		w.sim.arm(1, fault{"type": "drop_after"})
 		c.Charge(key, twenty)
-		execSQL(t, w.dbURL, "UPDATE idempotency_keys SET next_run_at = now() WHERE next_run_at IS NOT NULL")
+		execSQL(t, w.dbURL, "UPDATE idempotency_keys SET next_run_at = now() WHERE next_run_at "+
+			"IS NOT NULL")
 		cut.arm("-- name: KeyLeaseDue", where, 0)
 		r := w.run([]string{"DATABASE_URL=" + through}, "reconcile")
 		if r.code != 0 || cut.struck() != 1 || !strings.Contains(r.stdout, "driven 1, finished 1") {
@@ -271,7 +279,8 @@ func TestReconcilerIsCutOff(t *testing.T) {
 	w.checkBooks()
 }
 
-// Refunds commit in transactions of several statements: the answer to COMMIT itself is lost, at the claim and at the settlement.
+// Refunds commit in transactions of several statements: the answer to COMMIT itself is lost, at the
+// claim and at the settlement.
 func TestCommitCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=10s", "PAIDONCE_STALE_AFTER=60s")
@@ -290,8 +299,10 @@ func TestCommitCutOff(t *testing.T) {
 				began, what := time.Now(), fmt.Sprintf("%s %d, cut %s", name, skip, where)
 				var a apitest.Answer
 				eventually(t, "a refund's answer", func() bool {
-					req := c.Request(http.MethodPost, "/v1/refunds", fmt.Sprintf(`{"charge":%q}`, id),
-						"Content-Type", "application/json", "Idempotency-Key", fmt.Sprint("refund-", n), "Authorization", "Bearer "+c.APIKey)
+					req := c.Request(http.MethodPost,
+						"/v1/refunds", fmt.Sprintf(`{"charge":%q}`, id),
+						"Content-Type", "application/json", "Idempotency-Key",
+						fmt.Sprint("refund-", n), "Authorization", "Bearer "+c.APIKey)
 					var err error
 					a, err = do(t, c, req)
 					return err == nil && !mayRetry(t, a)
@@ -305,7 +316,8 @@ func TestCommitCutOff(t *testing.T) {
 			}
 		}
 	}
-	const refunded = "SELECT count(*) FROM charges WHERE amount_refunded = amount AND amount_refund_pending = 0"
+	const refunded = "SELECT count(*) FROM charges WHERE amount_refunded = amount AND " +
+		"amount_refund_pending = 0"
 	if got := querySQL[int](t, w.dbURL, refunded); got != n {
 		t.Errorf("%d charges are refunded, want %d", got, n)
 	}

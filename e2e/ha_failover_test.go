@@ -18,7 +18,8 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// pgPrograms finds the programs of the server's own version, and who may run them, or skips the test.
+// pgPrograms finds the programs of the server's own version, and who may run them, or skips the
+// test.
 func pgPrograms(t *testing.T, dbURL string) (dir string, as *syscall.SysProcAttr) {
 	t.Helper()
 	major := querySQL[int](t, dbURL, "SELECT current_setting('server_version_num')::int / 10000")
@@ -65,7 +66,8 @@ func startStandby(t *testing.T, primary string) string {
 		}
 	}
 	data := filepath.Join(dir, "data")
-	backup := exec.Command(filepath.Join(programs, "pg_basebackup"), "-D", data, "-R", "-X", "stream", "-c", "fast", "-h", u.Hostname(), "-p", u.Port(), "-U", u.User.Username())
+	backup := exec.Command(filepath.Join(programs, "pg_basebackup"), "-D", data, "-R", "-X",
+		"stream", "-c", "fast", "-h", u.Hostname(), "-p", u.Port(), "-U", u.User.Username())
 	backup.SysProcAttr, backup.Dir = as, "/"
 	password, _ := u.User.Password()
 	backup.Env = append(os.Environ(), "PGPASSWORD="+password)
@@ -73,8 +75,10 @@ func startStandby(t *testing.T, primary string) string {
 		t.Fatalf("pg_basebackup: %v\n%s", err, out)
 	}
 	port := freePort(t)
-	standby := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-c", "port="+port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "hot_standby=on", "-c", "max_connections="+querySQL[string](t, primary, "SHOW max_connections"))
+	standby := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-c", "port="+port,
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "hot_standby=on", "-c",
+		"max_connections="+querySQL[string](t, primary, "SHOW max_connections"))
 	standby.SysProcAttr, standby.Dir = as, "/"
 	var said strings.Builder
 	standby.Stdout, standby.Stderr = &said, &said
@@ -88,9 +92,11 @@ func startStandby(t *testing.T, primary string) string {
 			t.Logf("--- the standby said:\n%s", said.String())
 		}
 	})
-	execSQL(t, primary, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	execSQL(t, primary, "ALTER SYSTEM SET synchronous_standby_names = '*'",
+		"SELECT pg_reload_conf()")
 	eventually(t, "a synchronous standby", func() bool {
-		return querySQL[int](t, primary, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+		return querySQL[int](t, primary,
+			"SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
 	})
 	u.Host = "127.0.0.1:" + port
 	return u.String()
@@ -119,7 +125,8 @@ func (a *acknowledged) count() int {
 	return len(a.ids)
 }
 
-// The primary is killed while charges run, and its synchronous standby promoted: nothing that was acknowledged is lost, nothing is charged twice.
+// The primary is killed while charges run, and its synchronous standby promoted: nothing that was
+// acknowledged is lost, nothing is charged twice.
 func TestStandbyIsPromoted(t *testing.T) {
 	if os.Getenv("PAIDONCE_HA") == "" {
 		t.Skip("make ha runs it")
@@ -147,7 +154,9 @@ func TestStandbyIsPromoted(t *testing.T) {
 				default:
 				}
 				key := fmt.Sprint("k-", i, "-", n)
-				if a, _ := until(t, func() *apitest.Client { return clients[i%2] }, key, twenty); a.Code == http.StatusCreated {
+				if a, _ := until(t, func() *apitest.Client {
+					return clients[i%2]
+				}, key, twenty); a.Code == http.StatusCreated {
 					told.note(key, a.ID())
 				}
 			}
@@ -173,7 +182,8 @@ func TestStandbyIsPromoted(t *testing.T) {
 			t.Errorf("%s: %d %s, told was %s", key, a.Code, a.Body, id)
 		}
 	}
-	t.Logf("acknowledged %d (%d before the kill), lost %d, first write %v after the kill", told.count(), before, lost, told.first.Sub(killed).Round(time.Millisecond))
+	t.Logf("acknowledged %d (%d before the kill), lost %d, first write %v after the kill",
+		told.count(), before, lost, told.first.Sub(killed).Round(time.Millisecond))
 	w.sim.mustHave(t, told.count())
 	w.checkBooks()
 }

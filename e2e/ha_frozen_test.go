@@ -17,15 +17,18 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// PB-071: PostgreSQL stops answering for 20 s under load. Callers are told within seconds, nothing piles up, and all is well soon after.
+// PostgreSQL stops answering for 20 s under load. Callers are told within seconds, nothing piles
+// up, and all is well soon after.
 func TestDatabaseFrozenForLong(t *testing.T) {
 	if os.Getenv("PAIDONCE_HA") == "" {
 		t.Skip("make ha runs it")
 	}
 	const (
-		frozen    = 20 * time.Second
-		callers   = 40
-		bounded   = 15 * time.Second // a claim and a question to the database, each given up after 5 s, and a machine that is shared
+		frozen  = 20 * time.Second
+		callers = 40
+		// a claim and a question to the database, each given up after 5 s, and a machine that is
+		// shared
+		bounded   = 15 * time.Second
 		healthyIn = 10 * time.Second
 	)
 	server := dbtest.StartServer(t)
@@ -76,11 +79,16 @@ func TestDatabaseFrozenForLong(t *testing.T) {
 	took := time.Since(again)
 	close(stop)
 	running.Wait()
-	conns := querySQL[int](t, w.dbURL, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	t.Logf("%d charges, %d times 503, the slowest answer in %v, at most %d goroutines for %d callers, %d connections; %d charges in %v after the freeze",
-		done.Load(), unavailable.Load(), time.Duration(slowest.Load()).Round(time.Millisecond), goroutines.Load(), callers, conns, callers, took.Round(time.Millisecond))
-	if unavailable.Load() == 0 || time.Duration(slowest.Load()) > bounded || took > healthyIn || conns > 6 || goroutines.Load() > 20*callers {
-		t.Errorf("want 503s within %v, at most 6 connections and %d goroutines, and health within %v", bounded, 20*callers, healthyIn)
+	conns := querySQL[int](t, w.dbURL, "SELECT count(*) FROM pg_stat_activity WHERE datname = "+
+		"current_database() AND pid <> pg_backend_pid()")
+	t.Logf("%d charges, %d times 503, the slowest answer in %v, at most %d goroutines for %d "+
+		"callers, %d connections; %d charges in %v after the freeze",
+		done.Load(), unavailable.Load(), time.Duration(slowest.Load()).Round(time.Millisecond),
+		goroutines.Load(), callers, conns, callers, took.Round(time.Millisecond))
+	if unavailable.Load() == 0 || time.Duration(slowest.Load()) > bounded || took > healthyIn ||
+		conns > 6 || goroutines.Load() > 20*callers {
+		t.Errorf("want 503s within %v, at most 6 connections and %d goroutines, and health "+
+			"within %v", bounded, 20*callers, healthyIn)
 	}
 	time.Sleep(time.Second)
 	w.must("reconcile")

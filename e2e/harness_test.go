@@ -1,7 +1,6 @@
-// Package e2e tries the product from outside: the real binary, real processes and signals, a real PostgreSQL, the simulated provider as a
-// process of its own. Each test is a world: one database, one provider, and as many instances of the product as it starts.
-//
-// "PB-…" in a comment names the case from the field that a test covers.
+// Package e2e tries the product from outside: the real binary, real processes and signals, a real
+// PostgreSQL, the simulated provider as a process of its own. Each test is a world: one database,
+// one provider, and as many instances of the product as it starts.
 package e2e
 
 import (
@@ -22,7 +21,8 @@ import (
 	"paidonce/api/apitest"
 )
 
-// patience bounds every wait for something that has to happen; a machine on which it does not suffice is broken.
+// patience bounds every wait for something that has to happen; a machine on which it does not
+// suffice is broken.
 const patience = 60 * time.Second
 
 // eventually waits until the condition holds.
@@ -50,12 +50,15 @@ type world struct {
 	names map[string]int
 }
 
-// fast are settings that let leases go stale soon: a provider call may take 2 s, and 1 s after that its owner is presumed gone.
+// fast are settings that let leases go stale soon: a provider call may take 2 s, and 1 s after that
+// its owner is presumed gone.
 var fast = []string{
-	"PAIDONCE_PROVIDER_TIMEOUT=2s", "PAIDONCE_STALE_AFTER=3s", "PAIDONCE_LISTEN=127.0.0.1:0", "PAIDONCE_DB_MAX_CONNS=6", "PAIDONCE_WORKERS=none",
+	"PAIDONCE_PROVIDER_TIMEOUT=2s", "PAIDONCE_STALE_AFTER=3s", "PAIDONCE_LISTEN=127.0.0.1:0",
+	"PAIDONCE_DB_MAX_CONNS=6", "PAIDONCE_WORKERS=none",
 }
 
-// newWorld makes a world with a migrated database, a provider and an account; env changes the settings of its processes.
+// newWorld makes a world with a migrated database, a provider and an account; env changes the
+// settings of its processes.
 func newWorld(t *testing.T, env ...string) *world {
 	t.Helper()
 	return newWorldOn(t, host.create(t, true), env...)
@@ -65,7 +68,9 @@ func newWorldOn(t *testing.T, dbURL string, env ...string) *world {
 	t.Helper()
 	w := &world{t: t, dbURL: dbURL, names: map[string]int{}}
 	w.sim = w.startSim()
-	w.env = append(append([]string{"DATABASE_URL=" + dbURL, "STRIPE_API_KEY=sk_test_e2eProviderSecret", "STRIPE_API_BASE=" + w.sim.url}, fast...), env...)
+	w.env = append(append([]string{"DATABASE_URL=" + dbURL,
+		"STRIPE_API_KEY=sk_test_e2eProviderSecret", "STRIPE_API_BASE=" + w.sim.url}, fast...),
+		env...)
 	w.apiKey = w.newKey("shop").APIKey
 	return w
 }
@@ -80,14 +85,16 @@ type proc struct {
 	done chan struct{}
 }
 
-// command prepares the binary with the environment of the world and nothing of ours but what a shell would have.
+// command prepares the binary with the environment of the world and nothing of ours but what a
+// shell would have.
 func (w *world) command(env []string, args ...string) *exec.Cmd {
 	program := binary
 	if w.program != "" {
 		program = w.program
 	}
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}, w.env...), env...)
+	cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
+		"TMPDIR=" + os.TempDir()}, w.env...), env...)
 	cmd.SysProcAttr = ownGroup()
 	return cmd
 }
@@ -100,10 +107,14 @@ func (w *world) start(name string, cmd *exec.Cmd) *proc {
 	if n := w.names[name]; n > 1 {
 		name = fmt.Sprint(name, "-", n)
 	}
-	p := &proc{t: w.t, name: name, cmd: cmd, log: filepath.Join(w.t.TempDir(), name+".log"), done: make(chan struct{})}
+	p := &proc{
+		t: w.t, name: name, cmd: cmd, log: filepath.Join(w.t.TempDir(), name+".log"),
+		done: make(chan struct{}),
+	}
 	w.procs = append(w.procs, p)
 	w.mu.Unlock()
-	// A file rather than a pipe: nothing has to be read for the process to go on, and who outlives it keeps nobody waiting.
+	// A file rather than a pipe: nothing has to be read for the process to go on, and who outlives
+	// it keeps nobody waiting.
 	file, err := os.Create(p.log)
 	if err != nil {
 		w.t.Fatal(err)
@@ -122,7 +133,8 @@ func (p *proc) cleanUp() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	p.wait()
 	said := p.output()
-	if strings.Contains(said, "DATA RACE") || strings.Contains(said, "\npanic: ") || strings.Contains(said, "goroutine 1 [") {
+	if strings.Contains(said, "DATA RACE") || strings.Contains(said, "\npanic: ") ||
+		strings.Contains(said, "goroutine 1 [") {
 		p.t.Errorf("%s has a race or panicked", p.name)
 	}
 	if p.t.Failed() {
@@ -213,7 +225,8 @@ func (w *world) run(env []string, args ...string) result {
 	if err := cmd.Start(); err != nil {
 		w.t.Fatalf("%v: %v", args, err)
 	}
-	late := time.AfterFunc(2*patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // it says then where it hangs
+	// it says then where it hangs
+	late := time.AfterFunc(2*patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
 	err := cmd.Wait()
 	if !late.Stop() {
 		w.t.Errorf("%v did not end within %v", args, 2*patience)
@@ -233,7 +246,8 @@ func (w *world) must(args ...string) result {
 	w.t.Helper()
 	r := w.run(nil, args...)
 	if r.code != 0 {
-		w.t.Fatalf("paidonce %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+		w.t.Fatalf("paidonce %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout,
+			r.stderr)
 	}
 	return r
 }
@@ -248,7 +262,8 @@ type madeKey struct {
 
 func (w *world) newKey(account string) (k madeKey) {
 	w.t.Helper()
-	if err := json.Unmarshal([]byte(w.must("apikeys", "create", "--account", account, "--json").stdout), &k); err != nil {
+	if err := json.Unmarshal([]byte(w.must("apikeys", "create", "--account", account,
+		"--json").stdout), &k); err != nil {
 		w.t.Fatal(err)
 	}
 	return k
@@ -261,7 +276,8 @@ func (w *world) client(p *proc) *apitest.Client {
 
 // get reads a path that need not answer: 0 when it does not.
 func get(address string) int {
-	res, err := (&http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Get(address)
+	res, err := (&http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true}}).Get(address)
 	if err != nil {
 		return 0
 	}

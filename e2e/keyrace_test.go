@@ -22,7 +22,8 @@ func together(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// oneFresh checks what many got for one key: one did the work, the others were told so or got its bytes.
+// oneFresh checks what many got for one key: one did the work, the others were told so or got its
+// bytes.
 func oneFresh(t *testing.T, answers []apitest.Answer, allWait bool) (body []byte) {
 	t.Helper()
 	fresh := 0
@@ -49,7 +50,7 @@ func oneFresh(t *testing.T, answers []apitest.Answer, allWait bool) (body []byte
 	return body
 }
 
-// PB-003
+// Many requests with one key come at one instant: one charge is made.
 func TestOneKeyAtOneInstant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +64,9 @@ func TestOneKeyAtOneInstant(t *testing.T) {
 			}
 			key := "race-" + prefer
 			answers := make([]apitest.Answer, 40)
-			together(len(answers), func(i int) { answers[i] = clients[i%2].Charge(key, twenty, header...) })
+			together(len(answers), func(i int) {
+				answers[i] = clients[i%2].Charge(key, twenty, header...)
+			})
 			body := oneFresh(t, answers, prefer != "")
 			for _, c := range clients {
 				if a := c.Charge(key, twenty); !a.Replayed() || !bytes.Equal(a.Body, body) {
@@ -76,7 +79,8 @@ func TestOneKeyAtOneInstant(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-002: the second request comes while the first runs, to the same process and to another one. It hears so at once.
+// The second request comes while the first runs, to the same process and to another one. It hears
+// so at once.
 func TestSecondRequestHearsAtOnceThatTheFirstRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +90,8 @@ func TestSecondRequestHearsAtOnceThatTheFirstRuns(t *testing.T) {
 	go func() { first <- a.Charge("k", twenty) }()
 	w.sim.awaitRequests(1)
 	for _, c := range []*apitest.Client{a, b} {
-		if got := c.Charge("k", twenty); got.Code != http.StatusConflict || got.Header.Get("Retry-After") == "" {
+		if got := c.Charge("k", twenty); got.Code != http.StatusConflict ||
+			got.Header.Get("Retry-After") == "" {
 			t.Errorf("%d %s, want 409 with Retry-After", got.Code, got.Body)
 		}
 		if got := c.Charge("k", order(2001)); got.Code != http.StatusUnprocessableEntity {
@@ -100,14 +105,16 @@ func TestSecondRequestHearsAtOnceThatTheFirstRuns(t *testing.T) {
 	}
 	done := <-first
 	for _, c := range []*apitest.Client{a, b} {
-		if got := c.Charge("k", twenty); !got.Replayed() || !bytes.Equal(got.Body, done.Body) || got.Header.Get("Location") != done.Header.Get("Location") {
+		if got := c.Charge("k", twenty); !got.Replayed() || !bytes.Equal(got.Body, done.Body) ||
+			got.Header.Get("Location") != done.Header.Get("Location") {
 			t.Errorf("%d %s, want a replay of %s", got.Code, got.Body, done.Body)
 		}
 	}
 	w.sim.mustHave(t, 1)
 }
 
-// PB-004: keys that many fight for are no trouble of the service's. Callers with keys of their own notice nothing.
+// Keys that many fight for are no trouble of the service's. Callers with keys of their own notice
+// nothing.
 func TestContestedKeysHurtNobodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +131,8 @@ func TestContestedKeysHurtNobodyElse(t *testing.T) {
 					return
 				default:
 				}
-				// A new generation of keys from time to time, so that there are fresh ones to fight for.
+				// A new generation of keys from time to time, so that there are fresh ones to fight
+				// for.
 				a := clients[i%2].Charge(fmt.Sprint("contested-", i%contested, "-", n/4), twenty)
 				if a.Code != http.StatusCreated && a.Code != http.StatusConflict {
 					t.Errorf("a contested key: %d %s", a.Code, a.Body)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestLogsTellNoSecrets goes through what happens in a service's life, at the most talkative level, and looks for what must not be told.
+// TestLogsTellNoSecrets goes through what happens in a service's life, at the most talkative level,
+// and looks for what must not be told.
 func TestLogsTellNoSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_LOG_LEVEL=debug", "STRIPE_API_KEY=sk_test_hushProviderKey0123456789")
@@ -33,7 +34,8 @@ func TestLogsTellNoSecrets(t *testing.T) {
 	c.As("").Get("/v1/charges?limit=hushQuery")
 	c.Get("/v1/idempotency_keys/" + key)
 	c.Get("/hushPath/" + key)
-	for _, f := range []fault{{"type": "drop_after"}, {"type": "status_before", "status": 500}, {"type": "status_before", "status": 401}, {"type": "garbage"}} {
+	for _, f := range []fault{{"type": "drop_after"}, {"type": "status_before", "status": 500},
+		{"type": "status_before", "status": 401}, {"type": "garbage"}} {
 		w.sim.arm(1, f)
 		c.Charge(key+"-lost", card("tok_mastercard"))
 	}
@@ -88,6 +90,7 @@ func checkRequestLines(t *testing.T, said string) {
 		}
 	}
 	if requests < 15 || operations < 3 {
-		t.Errorf("%d lines of requests, %d with operations; want one for each", requests, operations)
+		t.Errorf("%d lines of requests, %d with operations; want one for each", requests,
+			operations)
 	}
 }

@@ -22,20 +22,35 @@ var losses = []lossOf{
 	{"answer lost", fault{"type": "drop_after"}, "outcome_unknown", true},
 	{"answer lost by reset", fault{"type": "drop_after", "wire": "reset"}, "outcome_unknown", true},
 	{"request lost", fault{"type": "drop_before"}, "outcome_unknown", false},
-	{"stored 500 after the charge", fault{"type": "status_after", "status": 500}, "outcome_unknown", true},
-	{"500 before the charge", fault{"type": "status_before", "status": 500}, "outcome_unknown", false},
-	{"502 with a page", fault{"type": "status_before", "status": 502, "body": "<html>Bad Gateway</html>"}, "outcome_unknown", false},
-	{"429", fault{"type": "status_before", "status": 429, "retry_after": "1"}, "provider_unavailable", false}, // PB-054
+	{
+		"stored 500 after the charge", fault{"type": "status_after", "status": 500},
+		"outcome_unknown", true,
+	},
+	{
+		"500 before the charge", fault{"type": "status_before", "status": 500}, "outcome_unknown",
+		false,
+	},
+	{
+		"502 with a page", fault{"type": "status_before", "status": 502,
+			"body": "<html>Bad Gateway</html>"}, "outcome_unknown", false,
+	},
+	{
+		"429", fault{"type": "status_before", "status": 429, "retry_after": "1"},
+		"provider_unavailable", false,
+	},
 	{"409 in flight", fault{"type": "status_before", "status": 409}, "outcome_unknown", false},
 	{"hang", fault{"type": "hang"}, "outcome_unknown", false},
 	{"hang after the charge", fault{"type": "hang_after"}, "outcome_unknown", true},
 	{"half an answer", fault{"type": "truncate"}, "outcome_unknown", true},
-	{"garbage", fault{"type": "garbage"}, "outcome_unknown", true}, // PB-011 (b)
-	// PB-074
+	{"garbage", fault{"type": "garbage"}, "outcome_unknown", true},
+	// JSON, but no charge.
 	{"null", fault{"type": "garbage", "body": "null"}, "outcome_unknown", true},
 	{"array", fault{"type": "garbage", "body": "[]"}, "outcome_unknown", true},
 	{"empty object", fault{"type": "garbage", "body": "{}"}, "outcome_unknown", true},
-	{"wrong types", fault{"type": "garbage", "body": `{"id":7,"object":[],"amount":"many","status":{}}`}, "outcome_unknown", true},
+	{
+		"wrong types", fault{"type": "garbage",
+			"body": `{"id":7,"object":[],"amount":"many","status":{}}`}, "outcome_unknown", true,
+	},
 }
 
 func TestLostAnswers(t *testing.T) {
@@ -47,16 +62,20 @@ func TestLostAnswers(t *testing.T) {
 			c := w.client(w.serve())
 			w.sim.arm(1, loss.fault)
 			first := c.Charge("k", twenty)
-			if e := first.Error(); !mayRetry(t, first) || first.Code != http.StatusServiceUnavailable || e.Code != loss.code {
+			if e := first.Error(); !mayRetry(t, first) ||
+				first.Code != http.StatusServiceUnavailable || e.Code != loss.code {
 				t.Errorf("%d %s, want 503 %s", first.Code, first.Body, loss.code)
 			}
 			if n := w.sim.stats().Charges; (n == 1) != loss.executed {
-				t.Errorf("the provider has %d charges after the first answer; executed: %t", n, loss.executed)
+				t.Errorf("the provider has %d charges after the first answer; executed: %t", n,
+					loss.executed)
 			}
 			a := c.Charge("k", twenty) // the lease is free: this one resumes
 			again := c.Charge("k", twenty)
-			if a.Code != http.StatusCreated || !again.Replayed() || string(again.Body) != string(a.Body) {
-				t.Errorf("%d %s, then %d %s; want 201 and its replay", a.Code, a.Body, again.Code, again.Body)
+			if a.Code != http.StatusCreated || !again.Replayed() ||
+				string(again.Body) != string(a.Body) {
+				t.Errorf("%d %s, then %d %s; want 201 and its replay", a.Code, a.Body, again.Code,
+					again.Body)
 			}
 			w.sameEachTime(t)
 			w.sim.mustHave(t, 1)
@@ -65,7 +84,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// sameEachTime checks that whatever was sent to make charges was the same, byte for byte, under one key.
+// sameEachTime checks that whatever was sent to make charges was the same, byte for byte, under one
+// key.
 func (w *world) sameEachTime(t *testing.T) {
 	t.Helper()
 	posts := w.sim.sent()
@@ -84,7 +104,8 @@ func TestProviderDown(t *testing.T) {
 	address := w.sim.url
 	w.sim.kill()
 	a := c.Charge("k", twenty)
-	if a.Code != http.StatusServiceUnavailable || a.Error().Code != "provider_unavailable" || a.Error().Advice != "retry_same_key" {
+	if a.Code != http.StatusServiceUnavailable || a.Error().Code != "provider_unavailable" ||
+		a.Error().Advice != "retry_same_key" {
 		t.Errorf("%d %s, want 503 provider_unavailable", a.Code, a.Body)
 	}
 	if !strings.Contains(a.Error().Message, "could not be reached") {
@@ -92,14 +113,18 @@ func TestProviderDown(t *testing.T) {
 	}
 	w.runSim(w.sim, address[len("http://"):])
 	// A server that had not asked it anything before does so first.
-	if a, _ := until(t, func() *apitest.Client { return c }, "k", twenty); a.Code != http.StatusCreated {
-		t.Errorf("%d %s", a.Code, a.Body)
+	if a, _ := until(t, func() *apitest.Client {
+		return c
+	}, "k", twenty); a.Code != http.StatusCreated {
+		t.Errorf("got %d %s, want 201", a.Code, a.Body)
 	}
 	// Reached, it may have nothing to do with us.
-	for status, says := range map[int]string{401: "refuses the credentials", 403: "refuses the credentials", 429: "takes no more requests"} {
+	for status, says := range map[int]string{401: "refuses the credentials",
+		403: "refuses the credentials", 429: "takes no more requests"} {
 		key := fmt.Sprint("k-", status)
 		w.sim.arm(1, fault{"type": "status_before", "status": status})
-		if a := c.Charge(key, twenty); a.Code != http.StatusServiceUnavailable || a.Error().Code != "provider_unavailable" || !strings.Contains(a.Error().Message, says) {
+		if a := c.Charge(key, twenty); a.Code != http.StatusServiceUnavailable ||
+			a.Error().Code != "provider_unavailable" || !strings.Contains(a.Error().Message, says) {
 			t.Errorf("%d of the provider: %d %s", status, a.Code, a.Body)
 		}
 		if a := c.Charge(key, twenty); a.Code != http.StatusCreated {
@@ -110,7 +135,8 @@ func TestProviderDown(t *testing.T) {
 	w.checkBooks()
 }
 
-// The answer is lost, and then the provider forgets its keys: the charge is found, and none is sent again.
+// The answer is lost, and then the provider forgets its keys: the charge is found, and none is sent
+// again.
 func TestForgottenKeyAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,7 +145,7 @@ func TestForgottenKeyAfterALostAnswer(t *testing.T) {
 	c.Charge("k", twenty)
 	w.sim.control(http.MethodPost, "forget_keys", map[string]string{}, nil)
 	if a := c.Charge("k", twenty); a.Code != http.StatusCreated {
-		t.Errorf("%d %s", a.Code, a.Body)
+		t.Errorf("got %d %s, want 201", a.Code, a.Body)
 	}
 	if n := w.sim.stats(); n.ChargeRequests != 1 || n.Charges != 1 {
 		t.Errorf("%+v, want one request and one charge", n)
@@ -127,7 +153,7 @@ func TestForgottenKeyAfterALostAnswer(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-057: the answer is lost again and again.
+// The answer is lost again and again.
 func TestAnswersLostThreeTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,15 +162,17 @@ func TestAnswersLostThreeTimes(t *testing.T) {
 	a, _ := until(t, func() *apitest.Client { return c }, "k", twenty)
 	var charge struct{ Provider struct{ ID string } }
 	a.JSON(&charge)
-	if all := w.sim.charges(); a.Code != http.StatusCreated || len(all) != 1 || all[0].ID != charge.Provider.ID {
+	if all := w.sim.charges(); a.Code != http.StatusCreated || len(all) != 1 ||
+		all[0].ID != charge.Provider.ID {
 		t.Errorf("%d %s; the provider has %+v", a.Code, a.Body, all)
 	}
 	w.sameEachTime(t)
 	w.checkBooks()
 }
 
-// A provider stores its 500 and replays it for its key for ever, and made no charge. That none was made is proven by look-ups, and then the
-// same key of the client's runs anew, under another key of ours.
+// A provider stores its 500 and replays it for its key forever, and made no charge. That none was
+// made is proven by look-ups, and then the same key of the client's runs anew, under another key of
+// ours.
 func TestStored500WithoutACharge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_LOOKUP_MISSES=2", "PAIDONCE_LOOKUP_SPAN=500ms")
@@ -152,30 +180,39 @@ func TestStored500WithoutACharge(t *testing.T) {
 	w.sim.arm(1, fault{"type": "status_before", "status": 500, "store": true})
 	a, _ := until(t, func() *apitest.Client { return c }, "k", twenty)
 	if n := w.sim.stats(); a.Code != http.StatusCreated || n.Charges != 1 || n.DistinctKeys != 2 {
-		t.Errorf("%d %s, %+v; want 201, one charge, and a second key since the first is spoilt", a.Code, a.Body, n)
+		t.Errorf("%d %s, %+v; want 201, one charge, and a second key since the first is spoilt",
+			a.Code, a.Body, n)
 	}
-	if n := querySQL[int](t, w.dbURL, "SELECT count(*) FROM outbox WHERE type = 'charge.succeeded'"); n != 1 {
+	if n := querySQL[int](t, w.dbURL,
+		"SELECT count(*) FROM outbox WHERE type = 'charge.succeeded'"); n != 1 {
 		t.Errorf("%d events of a success, want 1", n)
 	}
 }
 
-// The same for a capture: other keys wait for no more than the proof, and the money is taken once, whichever of them comes first.
+// The same for a capture: other keys wait for no more than the proof, and the money is taken once,
+// whichever of them comes first.
 func TestStored500WithoutACapture(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"charges", "payment_intents"} {
 		t.Run(flow, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "PAIDONCE_LOOKUP_MISSES=2", "PAIDONCE_LOOKUP_SPAN=500ms", "STRIPE_FLOW="+flow)
+			w := newWorld(t, "PAIDONCE_LOOKUP_MISSES=2", "PAIDONCE_LOOKUP_SPAN=500ms",
+				"STRIPE_FLOW="+flow)
 			c := w.client(w.serve())
-			held := c.Charge("held", `{"amount":500,"currency":"usd","source":"tok_visa","capture":false}`)
+			held := c.Charge("held",
+				`{"amount":500,"currency":"usd","source":"tok_visa","capture":false}`)
 			path := "/v1/charges/" + held.ID() + "/capture"
 			w.sim.control(http.MethodPost, "faults", map[string]any{
-				"match": map[string]any{"method": "POST"}, "count": 1, "fault": fault{"type": "status_before", "status": 500, "store": true},
+				"match": map[string]any{"method": "POST"}, "count": 1, "fault": fault{
+					"type": "status_before", "status": 500, "store": true,
+				},
 			}, nil)
-			if a := c.Post(path, "k", ""); a.Code != http.StatusServiceUnavailable || !mayRetry(t, a) {
-				t.Errorf("%d %s", a.Code, a.Body)
+			if a := c.Post(path, "k", ""); a.Code != http.StatusServiceUnavailable ||
+				!mayRetry(t, a) {
+				t.Errorf("got %d %s, want 503", a.Code, a.Body)
 			}
-			if a := c.Post(path, "another", ""); a.Code != http.StatusConflict || a.Error().Code != "capture_pending" {
+			if a := c.Post(path, "another", ""); a.Code != http.StatusConflict ||
+				a.Error().Code != "capture_pending" {
 				t.Errorf("another key: %d %s", a.Code, a.Body)
 			}
 			var last apitest.Answer
@@ -187,7 +224,8 @@ func TestStored500WithoutACapture(t *testing.T) {
 			if a := c.Post(path, "another", ""); a.Code != http.StatusOK {
 				t.Errorf("another key, now that the charge is free: %d %s", a.Code, a.Body)
 			}
-			if a := c.Post(path, "k", ""); a.Code != http.StatusBadRequest || a.Error().Code != "charge_already_captured" {
+			if a := c.Post(path, "k", ""); a.Code != http.StatusBadRequest ||
+				a.Error().Code != "charge_already_captured" {
 				t.Errorf("the first key: %d %s", a.Code, a.Body)
 			}
 			if a := c.Post("/v1/refunds", "back", `{"charge":"`+held.ID()+`"}`); a.Code != http.StatusCreated {
@@ -200,7 +238,8 @@ func TestStored500WithoutACapture(t *testing.T) {
 	}
 }
 
-// PB-055: a provider that replays a 429 for ever is not asked in a tight loop, however often the client comes, and other keys work.
+// A provider that replays a 429 forever is not asked in a tight loop, however often the client
+// comes, and other keys work.
 func TestStored429IsNoHotLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -208,7 +247,7 @@ func TestStored429IsNoHotLoop(t *testing.T) {
 	w.sim.arm(1, fault{"type": "status_before", "status": 429, "store": true})
 	for range 100 {
 		if a := c.Charge("k", twenty); a.Code != http.StatusServiceUnavailable || !mayRetry(t, a) {
-			t.Fatalf("%d %s", a.Code, a.Body)
+			t.Fatalf("got %d %s, want 503", a.Code, a.Body)
 		}
 	}
 	if n := w.sim.stats().ChargeRequests; n > 15 {
@@ -222,7 +261,7 @@ func TestStored429IsNoHotLoop(t *testing.T) {
 	}
 }
 
-// PB-010: the key of a request that timed out comes again, five times at once.
+// The key of a request that timed out comes again, five times at once.
 func TestTimedOutKeyComesInACrowd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +270,7 @@ func TestTimedOutKeyComesInACrowd(t *testing.T) {
 	other := c.As(w.newKey("other").APIKey)
 	w.sim.arm(1, fault{"type": "hang"})
 	if a := c.Charge("k", twenty); a.Code != http.StatusServiceUnavailable {
-		t.Errorf("%d %s", a.Code, a.Body)
+		t.Errorf("got %d %s, want 503", a.Code, a.Body)
 	}
 	answers := make([]apitest.Answer, 5)
 	together(len(answers), func(i int) { answers[i] = c.Charge("k", twenty) })
@@ -246,7 +285,8 @@ func TestTimedOutKeyComesInACrowd(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-065: the client gave up. The error told it that the outcome is not known; the reconciler ends the operation once, with an event.
+// The client gave up. The error told it that the outcome is not known; the reconciler ends the
+// operation once, with an event.
 func TestClientGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -259,7 +299,10 @@ func TestClientGivesUp(t *testing.T) {
 			t.Errorf("%d %s", a.Code, a.Body)
 		}
 	}
-	eventually(t, "the reconciler ends it", func() bool { w.must("reconcile"); return w.status("k") == "completed" })
+	eventually(t, "the reconciler ends it", func() bool {
+		w.must("reconcile")
+		return w.status("k") == "completed"
+	})
 	if got := c.Get("/v1/charges/" + a.Error().Charge); got.Code != http.StatusOK {
 		t.Errorf("the charge that the error named: %d %s", got.Code, got.Body)
 	}
@@ -270,17 +313,21 @@ func TestClientGivesUp(t *testing.T) {
 	w.checkBooks()
 }
 
-// Trap 78: Go sends a request again by itself when a kept connection turns out to be dead. Our key makes that harmless.
+// Go sends a request again by itself when a kept connection turns out to be dead. Our key makes
+// that harmless.
 func TestProviderConnectionDiesSilently(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.client(w.serve())
-	for i, fault := range []fault{{"type": "drop_after", "wire": "eof"}, {"type": "drop_before", "wire": "eof"}} {
+	for i, fault := range []fault{{"type": "drop_after", "wire": "eof"},
+		{"type": "drop_before", "wire": "eof"}} {
 		c.Charge(fmt.Sprint("before-", i), twenty) // leaves a connection behind
 		w.sim.arm(1, fault)
 		key := fmt.Sprint("k", i)
-		if a, _ := until(t, func() *apitest.Client { return c }, key, twenty); a.Code != http.StatusCreated {
-			t.Errorf("%d %s", a.Code, a.Body)
+		if a, _ := until(t, func() *apitest.Client {
+			return c
+		}, key, twenty); a.Code != http.StatusCreated {
+			t.Errorf("got %d %s, want 201", a.Code, a.Body)
 		}
 	}
 	w.sim.mustHave(t, 4)

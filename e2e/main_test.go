@@ -21,7 +21,8 @@ import (
 // binary is the product, built for this run.
 var binary string
 
-// parallelTests: the tests wait for providers and leases most of their time, so there are more of them than processors.
+// parallelTests: the tests wait for providers and leases most of their time, so there are more of
+// them than processors.
 const parallelTests = 8
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -47,7 +48,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes the binary, with the race detector when the tests run with it. Any user may run it: dev is tried as another one.
+// build makes the binary, with the race detector when the tests run with it. Any user may run it:
+// dev is tried as another one.
 func build(dir string) (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
@@ -61,7 +63,8 @@ func buildProgram(dir, name, source string) (string, error) {
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	out, err := exec.CommandContext(context.Background(), "go", append(args, source)...).CombinedOutput()
+	out, err := exec.CommandContext(context.Background(),
+		"go", append(args, source)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
 	}
@@ -112,7 +115,8 @@ func (d *databases) create(t testing.TB, migrated bool) string {
 	if migrated {
 		template = "paidonce"
 	}
-	execSQL(t, withDatabase(t, srv.URL(), "postgres"), "CREATE DATABASE "+name+" TEMPLATE "+template)
+	execSQL(t, withDatabase(t, srv.URL(), "postgres"),
+		"CREATE DATABASE "+name+" TEMPLATE "+template)
 	return withDatabase(t, srv.URL(), name)
 }
 
@@ -151,8 +155,9 @@ func querySQL[T any](t testing.TB, address, query string, args ...any) (v T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err := conn.QueryRow(ctx, query, args...).Scan(&v); err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		t.Fatalf("%s: %v", query, err)
+	if err := conn.QueryRow(ctx, query, args...).Scan(&v); err != nil &&
+		!errors.Is(err, pgx.ErrNoRows) {
+		t.Fatalf("%s: got %v, want pgx.ErrNoRows", query, err)
 	}
 	return v
 }

@@ -29,7 +29,8 @@ func (p *proc) samples() map[string]float64 {
 	return all
 }
 
-// tells waits until an instance tells these samples: what comes from the database is kept for some seconds.
+// tells waits until an instance tells these samples: what comes from the database is kept for some
+// seconds.
 func (p *proc) tells(want map[string]float64) {
 	p.t.Helper()
 	var got map[string]float64
@@ -66,12 +67,16 @@ func (p *proc) grows(name string) {
 // asked serves an endpoint that always answers with a status, and counts how often it is asked.
 func asked(t *testing.T, status int) (url string, times *atomic.Int64) {
 	times = new(atomic.Int64)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { times.Add(1); w.WriteHeader(status) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		times.Add(1)
+		w.WriteHeader(status)
+	}))
 	t.Cleanup(s.Close)
 	return s.URL, times
 }
 
-// What is told of deliveries is what receivers got. How far delivery is, is told by an instance that delivers nothing as well; what it did itself it did not.
+// What is told of deliveries is what receivers got. How far delivery is, is told by an instance
+// that delivers nothing as well; what it did itself it did not.
 func TestDeliveriesAreScraped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allowPrivate)
@@ -91,19 +96,28 @@ func TestDeliveriesAreScraped(t *testing.T) {
 
 	relay := w.serve("PAIDONCE_WORKERS=relay")
 	idle.tells(map[string]float64{
-		"paidonce_events_unnumbered_seconds": 0, "paidonce_deliveries_pending": 2 * events, "paidonce_webhook_endpoints_disabled": 1, "paidonce_webhook_endpoints_failing": 1,
-		"paidonce_events_numbered_total": 0, `paidonce_deliveries_total{result="delivered"}`: 0, `paidonce_deliveries_total{result="failed"}`: 0, "paidonce_endpoint_disablings_total": 0,
+		"paidonce_events_unnumbered_seconds": 0, "paidonce_deliveries_pending": 2 * events,
+		"paidonce_webhook_endpoints_disabled": 1, "paidonce_webhook_endpoints_failing": 1,
+		"paidonce_events_numbered_total": 0, `paidonce_deliveries_total{result="delivered"}`: 0,
+		`paidonce_deliveries_total{result="failed"}`: 0, "paidonce_endpoint_disablings_total": 0,
 	})
 	relay.tells(map[string]float64{
-		"paidonce_events_numbered_total": events, `paidonce_deliveries_total{result="delivered"}`: events, "paidonce_endpoint_disablings_total": 1, "paidonce_deliveries_pending": 2 * events,
+		"paidonce_events_numbered_total":                events,
+		`paidonce_deliveries_total{result="delivered"}`: events,
+		"paidonce_endpoint_disablings_total":            1,
+		"paidonce_deliveries_pending":                   2 * events,
 	})
 	if n := good.Load(); n != events {
 		t.Errorf("%d deliveries were taken", n)
 	}
 	// Three days later: the events are given up on, since the endpoint took others not long ago.
-	execSQL(t, w.dbURL, `UPDATE webhook_endpoints SET failing_since = clock_timestamp() WHERE id = 'failing'`, `UPDATE deliveries SET attempts = 20,
+	execSQL(t, w.dbURL,
+		`UPDATE webhook_endpoints SET failing_since = clock_timestamp() WHERE id = 'failing'`,
+		`UPDATE deliveries SET attempts = 20,
 		first_attempt_at = clock_timestamp() - interval '4 days', next_run_at = clock_timestamp(), leased_until = NULL WHERE state = 'pending'`)
-	relay.tells(map[string]float64{`paidonce_deliveries_total{result="dead"}`: events, "paidonce_deliveries_pending": events})
+	relay.tells(map[string]float64{
+		`paidonce_deliveries_total{result="dead"}`: events, "paidonce_deliveries_pending": events,
+	})
 	if n := querySQL[int](t, w.dbURL, `SELECT count(*) FROM deliveries WHERE state = 'dead'`); n != events {
 		t.Errorf("%d are given up on in the database", n)
 	}
@@ -122,7 +136,10 @@ func TestStreamsAreScraped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	start := func(port int, jetStream bool) *server.Server {
-		s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: jetStream, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
+		s, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: port, JetStream: jetStream, StoreDir: t.TempDir(), NoLog: true,
+			NoSigs: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +151,11 @@ func TestStreamsAreScraped(t *testing.T) {
 		return s
 	}
 	without := start(-1, false)
-	idle, relay := w.serve(), w.serve("PAIDONCE_WORKERS=relay", "PAIDONCE_NATS_URL="+without.ClientURL())
-	const lag, published, failures = `paidonce_stream_lag_seconds{stream="nats"}`, `paidonce_stream_events_total{stream="nats"}`, `paidonce_stream_failures_total{stream="nats"}`
+	idle, relay := w.serve(),
+		w.serve("PAIDONCE_WORKERS=relay", "PAIDONCE_NATS_URL="+without.ClientURL())
+	const lag, published, failures = `paidonce_stream_lag_seconds{stream="nats"}`,
+		`paidonce_stream_events_total{stream="nats"}`,
+		`paidonce_stream_failures_total{stream="nats"}`
 	c := w.client(idle)
 	for i := range 3 {
 		c.Charge(fmt.Sprint("k", i), twenty)
@@ -157,14 +177,16 @@ func TestStreamsAreScraped(t *testing.T) {
 	idle.tells(map[string]float64{lag: 0})
 }
 
-// Receipts that nobody mails are overdue, at an instance that mails none as well; what is mailed is counted.
+// Receipts that nobody mails are overdue, at an instance that mails none as well; what is mailed is
+// counted.
 func TestReceiptsAreScraped(t *testing.T) {
 	t.Parallel()
 	post := newPostOffice(t, 0)
 	w := newWorld(t, "PAIDONCE_SMTP_URL="+post.url)
 	idle := w.serve()
 	c := w.client(idle)
-	const charges, overdue, sent = 3, "paidonce_receipts_overdue_seconds", `paidonce_receipts_total{result="sent"}`
+	const charges, overdue, sent = 3, "paidonce_receipts_overdue_seconds",
+		`paidonce_receipts_total{result="sent"}`
 	for i := range charges {
 		c.Charge(fmt.Sprint("k", i), receiptTo("payer@example.org"))
 	}

@@ -18,8 +18,8 @@ import (
 	"paidonce/api/apitest"
 )
 
-// proxy stands before instances as gateways do: it adds headers, writes names in lower case, sends bodies in chunks, and tries the next
-// instance when one has no answer.
+// proxy stands before instances as gateways do: it adds headers, writes names in lower case, sends
+// bodies in chunks, and tries the next instance when one has no answer.
 type proxy struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -88,7 +88,8 @@ func (g *gateway) RoundTrip(req *http.Request) (*http.Response, error) {
 		out.Body, out.ContentLength = http.NoBody, 0
 		if len(body) > 0 {
 			// In two chunks, whatever the client did.
-			pieces := io.MultiReader(bytes.NewReader(body[:len(body)/2]), bytes.NewReader(body[len(body)/2:]))
+			pieces := io.MultiReader(bytes.NewReader(body[:len(body)/2]),
+				bytes.NewReader(body[len(body)/2:]))
 			out.Body, out.ContentLength = io.NopCloser(pieces), -1
 		}
 		var res *http.Response
@@ -99,7 +100,7 @@ func (g *gateway) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, errors.Join(errors.New("no instance answers"), err)
 }
 
-// PB-024, PB-076, PB-156: behind a gateway all is as it is without one.
+// Behind a gateway all is as it is without one.
 func TestBehindAGateway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,7 +131,8 @@ func TestBehindAGateway(t *testing.T) {
 		d := direct.Charge(c.key, c.body, c.header...)
 		p := through.Charge(c.key, c.body, c.header...)
 		if d.Code != c.want || p.Code != c.want {
-			t.Errorf("%s: %d direct, %d through the gateway, want %d\n%s%s", c.name, d.Code, p.Code, c.want, d.Body, p.Body)
+			t.Errorf("%s: %d direct, %d through the gateway, want %d\n%s%s", c.name, d.Code, p.Code,
+				c.want, d.Body, p.Body)
 		}
 		if c.want < 300 && (string(p.Body) != string(d.Body) || !p.Replayed()) {
 			t.Errorf("%s: through the gateway %s, want the replay of %s", c.name, p.Body, d.Body)
@@ -138,12 +140,14 @@ func TestBehindAGateway(t *testing.T) {
 		if c.want >= 400 && p.Error().Code != d.Error().Code {
 			t.Errorf("%s: %s direct, %s through the gateway", c.name, d.Body, p.Body)
 		}
-		if p.Header.Get("Request-Id") == "" || p.Header.Get("Request-Id") == d.Header.Get("Request-Id") {
+		if p.Header.Get("Request-Id") == "" ||
+			p.Header.Get("Request-Id") == d.Header.Get("Request-Id") {
 			t.Errorf("%s: Request-Id %q", c.name, p.Header.Get("Request-Id"))
 		}
 	}
 	w.sim.arm(1, fault{"type": "drop_before"})
-	if p := through.Charge("k7", twenty); p.Code != http.StatusServiceUnavailable || !mayRetry(t, p) {
+	if p := through.Charge("k7", twenty); p.Code != http.StatusServiceUnavailable ||
+		!mayRetry(t, p) {
 		t.Errorf("503 through the gateway: %d %s", p.Code, p.Body)
 	}
 	if p := through.Charge("k7", twenty); p.Code != http.StatusCreated {
@@ -152,7 +156,8 @@ func TestBehindAGateway(t *testing.T) {
 	w.checkBooks()
 }
 
-// PB-272: instances are replaced one after the other while clients pay. Each payment is made once, after few resends.
+// Instances are replaced one after the other while clients pay. Each payment is made once, after
+// few resends.
 func TestRollingRestartUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=10s", "PAIDONCE_STALE_AFTER=30s")
@@ -183,7 +188,8 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 	if n := l.mostResends.Load(); n > 4 {
 		t.Errorf("a key needed %d resends", n)
 	}
-	t.Logf("%d charges, at most %d resends, %d times 503", l.done.Load(), l.mostResends.Load(), l.unavailable.Load())
+	t.Logf("%d charges, at most %d resends, %d times 503", l.done.Load(), l.mostResends.Load(),
+		l.unavailable.Load())
 	w.sim.mustHave(t, int(l.done.Load()))
 	w.checkBooks()
 }

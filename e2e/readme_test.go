@@ -17,20 +17,24 @@ func curls(t *testing.T, page string) (blocks []string) {
 		t.Fatal(err)
 	}
 	for i, block := range strings.Split(string(text), "```") {
-		if _, script, _ := strings.Cut(block, "\n"); i%2 == 1 && strings.HasPrefix(script, "curl ") { // the first line names the language
+		// the first line names the language
+		if _, script, _ := strings.Cut(block, "\n"); i%2 == 1 &&
+			strings.HasPrefix(script, "curl ") {
 			blocks = append(blocks, script)
 		}
 	}
 	return blocks
 }
 
-// decline is the token of a card that is declined: what is charged to it fails with a 402, on purpose.
+// decline is the token of a card that is declined: what is charged to it fails with a 402, on
+// purpose.
 const decline = "tok_chargeDeclined"
 
 // chargeID is what a page calls ch_…: the charge of the last answer that had one.
 var chargeID = regexp.MustCompile(`"(?:id|charge)":"(ch_[0-9A-Z]+)"`)
 
-// The curl lines of README.md and docs/ work as they stand there, but for the addresses, the key and the charge. (TestGuides runs those of docs/guides/.)
+// The curl lines of README.md and docs/ work as they stand there, but for the addresses, the key
+// and the charge. (TestGuides runs those of docs/guides/.)
 func TestCurlLinesOfTheDocs(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -41,12 +45,14 @@ func TestCurlLinesOfTheDocs(t *testing.T) {
 	charge := "ch_…"
 	run := func(command string) string {
 		t.Helper()
-		here := strings.NewReplacer("http://127.0.0.1:8080", p.url, "http://127.0.0.1:12111", w.sim.url, "sk_…", w.apiKey, "ch_…", charge)
+		here := strings.NewReplacer("http://127.0.0.1:8080", p.url, "http://127.0.0.1:12111",
+			w.sim.url, "sk_…", w.apiKey, "ch_…", charge)
 		failing := "--fail"
 		if strings.Contains(command, decline) {
 			failing = "--fail-with-body"
 		}
-		out, err := exec.CommandContext(t.Context(), "sh", "-euc", "curl() { command curl -sS "+failing+" \"$@\"; }\n"+here.Replace(command)).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", "curl() { command curl -sS "+
+			failing+" \"$@\"; }\n"+here.Replace(command)).CombinedOutput()
 		if declined := strings.Contains(string(out), `"code":"card_declined"`); (err != nil) != declined || declined != strings.Contains(command, decline) {
 			t.Errorf("%s\n%v\n%s", command, err, out)
 		}
@@ -71,7 +77,8 @@ func TestCurlLinesOfTheDocs(t *testing.T) {
 		second := run(readme[i])
 		_, made, _ := strings.Cut(first, "{")
 		_, repeated, _ := strings.Cut(second, "{")
-		if !strings.Contains(first, "201") || !strings.Contains(second, "Idempotent-Replayed: true") || made == "" || made != repeated {
+		if !strings.Contains(first, "201") || !strings.Contains(second,
+			"Idempotent-Replayed: true") || made == "" || made != repeated {
 			t.Errorf("the first time:\n%s\nthe second time:\n%s", first, second)
 		}
 	}
@@ -91,10 +98,12 @@ func TestCurlLinesOfTheDocs(t *testing.T) {
 
 // commands are those of a block, each of which may have several lines.
 func commands(block string) []string {
-	return strings.Split(strings.TrimSpace(regexp.MustCompile(`\n(curl )`).ReplaceAllString(block, "\x00$1")), "\x00")
+	return strings.Split(strings.TrimSpace(regexp.MustCompile(`\n(curl )`).ReplaceAllString(block,
+		"\x00$1")), "\x00")
 }
 
-// Every setting is in docs/settings.md with its default, and README.md tells of none that does not exist.
+// Every setting is in docs/settings.md with its default, and README.md tells of none that does not
+// exist.
 func TestSettingsAreDescribed(t *testing.T) {
 	t.Parallel()
 	read := func(file string) string {
@@ -105,7 +114,8 @@ func TestSettingsAreDescribed(t *testing.T) {
 		return string(text)
 	}
 	defaults := map[string]string{}
-	for _, found := range regexp.MustCompile("`env:\"(\\w+)\"[^`]*`").FindAllStringSubmatch(read("../cmd/paidonce/config.go"), -1) {
+	for _, found := range regexp.MustCompile("`env:\"(\\w+)\"[^`]*`").FindAllStringSubmatch(
+		read("../cmd/paidonce/config.go"), -1) {
 		_, value, _ := strings.Cut(found[0], `envDefault:"`)
 		defaults[found[1]] = strings.TrimRight(value, "`\"")
 	}

@@ -37,8 +37,13 @@ func newPostOffice(t *testing.T, slow time.Duration) *postOffice {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &postOffice{url: "smtp://" + l.Addr().String(), slow: slow, busy: make(chan struct{}, 1), letters: map[string][]string{}}
-	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &postCounter{office: p}, nil }))
+	p := &postOffice{
+		url: "smtp://" + l.Addr().String(), slow: slow, busy: make(chan struct{}, 1),
+		letters: map[string][]string{},
+	}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return &postCounter{office: p}, nil
+	}))
 	server.ErrorLog = log.New(io.Discard, "", 0)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
@@ -91,11 +96,13 @@ func (c *postCounter) Reset()        {}
 func (c *postCounter) Logout() error { return nil }
 
 func receiptTo(address string) string {
-	return fmt.Sprintf(`{"amount":2000,"currency":"usd","source":"tok_visa","receipt_email":%q,"description":"A book"}`, address)
+	return fmt.Sprintf(
+		`{"amount":2000,"currency":"usd","source":"tok_visa","receipt_email":%q,"description":"A book"}`, address)
 }
 
-// 40 charges with receipts, and instances, their mailers inside, that are killed at random all along: nobody has two mails, every charge has its row, and what the
-// database says was sent was. The provider is told no address: it would mail a receipt, too.
+// 40 charges with receipts, and instances, their mailers inside, that are killed at random all
+// along: nobody has two mails, every charge has its row, and what the database says was sent was.
+// The provider is told no address: it would mail a receipt, too.
 func TestReceiptsWhileServeIsKilled(t *testing.T) {
 	t.Parallel()
 	post := newPostOffice(t, 100*time.Millisecond)
@@ -117,7 +124,7 @@ func TestReceiptsWhileServeIsKilled(t *testing.T) {
 		together(4, func(n int) {
 			for i := n; i < charges; i += 4 {
 				if a, _ := until(t, current, fmt.Sprint("k", i), receiptTo(address(i))); a.Code != http.StatusCreated {
-					t.Errorf("%d %s", a.Code, a.Body)
+					t.Errorf("got %d %s, want 201", a.Code, a.Body)
 				}
 			}
 		})
@@ -137,14 +144,16 @@ func TestReceiptsWhileServeIsKilled(t *testing.T) {
 	}
 	<-done
 	eventually(t, "every charge has its row, and none is due", func() bool {
-		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM receipts") == charges && querySQL[int](t, w.dbURL, "SELECT count(*) FROM receipts WHERE state = 'pending'") == 0
+		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM receipts") == charges &&
+			querySQL[int](t, w.dbURL, "SELECT count(*) FROM receipts WHERE state = 'pending'") == 0
 	})
 	p.kill()
 	w.must("relay", "--once", "--json") // finds nothing more to send
 	lost := 0
 	for i := range charges {
 		mails := post.of(address(i))
-		state := querySQL[string](t, w.dbURL, "SELECT r.state FROM receipts r JOIN charges c ON c.id = r.charge_id WHERE c.receipt_email = $1", address(i))
+		state := querySQL[string](t, w.dbURL, "SELECT r.state FROM receipts r JOIN charges c ON "+
+			"c.id = r.charge_id WHERE c.receipt_email = $1", address(i))
 		switch {
 		case len(mails) > 1:
 			t.Errorf("%s has %d mails", address(i), len(mails))
@@ -163,32 +172,36 @@ func TestReceiptsWhileServeIsKilled(t *testing.T) {
 	t.Logf("of %d receipts %d were being sent when their process was killed", charges, lost)
 }
 
-// One instance, one charge, and the setting alone: the mail has the charge, the answer has the address, and the commands tell.
+// One instance, one charge, and the setting alone: the mail has the charge, the answer has the
+// address, and the commands tell.
 func TestReceipt(t *testing.T) {
 	t.Parallel()
 	post := newPostOffice(t, 0)
 	w := newWorld(t)
 	plain := w.client(w.serve()) // before it is switched on: Stripe mails it
 	if a := plain.Charge("before", receiptTo("before@example.org")); a.Code != http.StatusCreated {
-		t.Fatalf("%d %s", a.Code, a.Body)
+		t.Fatalf("got %d %s, want 201", a.Code, a.Body)
 	}
 	w.env = append(w.env, "PAIDONCE_SMTP_URL="+post.url)
 	c := w.client(w.serve())
 	a := c.Charge("k", receiptTo("jenny@example.org"))
-	if a.Code != http.StatusCreated || !strings.Contains(string(a.Body), `"receipt_email":"jenny@example.org"`) {
-		t.Fatalf("%d %s", a.Code, a.Body)
+	if a.Code != http.StatusCreated ||
+		!strings.Contains(string(a.Body), `"receipt_email":"jenny@example.org"`) {
+		t.Fatalf("got %d %s, want 201", a.Code, a.Body)
 	}
-	held := c.Charge("held", strings.Replace(receiptTo("held@example.org"), "{", `{"capture":false,`, 1))
+	held := c.Charge("held",
+		strings.Replace(receiptTo("held@example.org"), "{", `{"capture":false,`, 1))
 	var counts map[string]int64
 	if err := json.Unmarshal([]byte(w.must("relay", "--once", "--json").stdout), &counts); err != nil || counts["receipts_sent"] != 1 {
 		t.Errorf("counted %v, %v", counts, err)
 	}
 	if got := c.Post("/v1/charges/"+held.ID()+"/capture", "capture", `{"amount":700}`); got.Code != http.StatusOK {
-		t.Fatalf("%d %s", got.Code, got.Body)
+		t.Fatalf("got %d %s, want 200", got.Code, got.Body)
 	}
 	w.must("relay", "--once")
 	w.must("relay", "--once")
-	for address, want := range map[string]string{"jenny@example.org": "20.00 USD", "held@example.org": "7.00 USD"} {
+	for address, want := range map[string]string{"jenny@example.org": "20.00 USD",
+		"held@example.org": "7.00 USD"} {
 		mails := post.of(address)
 		if len(mails) != 1 {
 			t.Errorf("%s has %d mails", address, len(mails))
@@ -198,7 +211,8 @@ func TestReceipt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := msg.Header.Get("Subject"); got != "[Test] Your payment of "+want+" to shop" || msg.Header.Get("From") != `"shop" <receipts@localhost>` {
+		if got := msg.Header.Get("Subject"); got != "[Test] Your payment of "+want+" to shop" ||
+			msg.Header.Get("From") != `"shop" <receipts@localhost>` {
 			t.Errorf("%s, from %s", got, msg.Header.Get("From"))
 		}
 	}
@@ -213,7 +227,9 @@ func TestReceipt(t *testing.T) {
 		t.Errorf("the provider was told %v", told)
 	}
 	var list []struct{ Charge, Email, State string }
-	if err := json.Unmarshal([]byte(w.must("receipts", "list", "--state", "sent", "--json").stdout), &list); err != nil || len(list) != 2 || list[1].Charge != a.ID() || list[1].Email != "jenny@example.org" {
+	if err := json.Unmarshal([]byte(w.must("receipts", "list", "--state", "sent", "--json").stdout),
+		&list); err != nil || len(list) != 2 || list[1].Charge != a.ID() ||
+		list[1].Email != "jenny@example.org" {
 		t.Errorf("listed %+v, %v", list, err)
 	}
 	if text := w.must("receipts", "list").stdout; strings.Count(text, "\n") != 3 {
@@ -232,13 +248,15 @@ func TestReceiptsWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close() // nobody listens there
-	w := newWorld(t, "PAIDONCE_SMTP_URL=smtp://shop:hunter2@"+l.Addr().String(), "PAIDONCE_WORKERS=relay")
+	w := newWorld(t, "PAIDONCE_SMTP_URL=smtp://shop:hunter2@"+l.Addr().String(),
+		"PAIDONCE_WORKERS=relay")
 	p := w.serve()
 	if a := w.client(p).Charge("k", receiptTo("jenny@example.org")); a.Code != http.StatusCreated {
-		t.Fatalf("%d %s", a.Code, a.Body)
+		t.Fatalf("got %d %s, want 201", a.Code, a.Body)
 	}
 	eventually(t, "the mail is tried", func() bool {
-		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM receipts WHERE state = 'pending' AND attempts > 0 AND last_error <> ''") == 1
+		return querySQL[int](t, w.dbURL, "SELECT count(*) FROM receipts WHERE state = 'pending' "+
+			"AND attempts > 0 AND last_error <> ''") == 1
 	})
 	p.signal(syscall.SIGTERM)
 	if state := p.wait(); !state.Success() {

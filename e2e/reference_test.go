@@ -25,7 +25,8 @@ func samples(t *testing.T) (all []sample) {
 	if err := yaml.Unmarshal(paidonce.OpenAPI, &spec); err != nil {
 		t.Fatal(err)
 	}
-	for i := 1; i < len(spec.Paths.Content); i += 2 { // path and item alternate; so do method and operation
+	// path and item alternate; so do method and operation
+	for i := 1; i < len(spec.Paths.Content); i += 2 {
 		methods := spec.Paths.Content[i].Content
 		for j := 1; j < len(methods); j += 2 {
 			var op struct {
@@ -70,8 +71,23 @@ func TestSamplesOfTheReference(t *testing.T) {
 	const key = "3f0c8a0e-5d4f-4f0e-9a43-0b6f6f5b2a11"
 	charge := `curl "$PAIDONCE_URL/v1/charges" -u "$PAIDONCE_API_KEY:" ` +
 		`-d amount=2000 -d currency=usd -d source=tok_visa `
-	authorised := idIn(t, "ch", run("an authorised charge",
-		charge+`-H "Idempotency-Key: authorised" -d capture=false`))
+	authorised := map[string]string{}
+	for _, ends := range []string{"captureCharge", "cancelCharge"} {
+		authorised[ends] = idIn(t, "ch", run("an authorised charge",
+			charge+`-H "Idempotency-Key: `+ends+`" -d capture=false`))
+	}
+	// Each operation on an intent has one of its own, held by all but the last two.
+	intent := `curl "$PAIDONCE_URL/v1/payment_intents" -u "$PAIDONCE_API_KEY:" ` +
+		`-d amount=2000 -d currency=usd -d "payment_method_types[]=card" -d payment_method=pm_card_visa `
+	intents := map[string]string{}
+	for ends, how := range map[string]string{
+		"getPaymentIntent": "", "updatePaymentIntent": "", "confirmPaymentIntent": "",
+		"cancelPaymentIntent":  "",
+		"capturePaymentIntent": `-d capture_method=manual -d confirm=true `,
+	} {
+		made := run("a payment intent", intent+how+`-H "Idempotency-Key: pi `+ends+`"`)
+		intents[ends] = regexp.MustCompile(`"id":"(pi_\w+)"`).FindStringSubmatch(made)[1]
+	}
 	charged := idIn(t, "ch", run("a charge", charge+`-H "Idempotency-Key: `+key+`"`))
 	var event string
 	eventually(t, "the charge's event is listed", func() bool {
@@ -87,20 +103,23 @@ func TestSamplesOfTheReference(t *testing.T) {
 		return cmp.Compare(strings.Count(a.operation, last), strings.Count(b.operation, last))
 	})
 	for _, s := range all {
-		about := charged
-		if s.operation == "captureCharge" {
-			about = authorised
+		if s.operation == "getDispute" { // nobody disputes anything here
+			continue
 		}
+		about := cmp.Or(authorised[s.operation], charged)
 		script := s.source
 		for prefix, id := range map[string]string{"ch": about, "evt": event, "re": refund} {
 			script = regexp.MustCompile(prefix+`_[0-9A-Z]{26}`).ReplaceAllString(script, id)
 		}
+		script = strings.ReplaceAll(
+			script, "pi_3MtwBwLkdIwHu7ix28a3tqPa", cmp.Or(intents[s.operation], "pi_…"),
+		)
 		out := run(s.operation, script)
 		if s.operation == "createRefund" {
 			refund = idIn(t, "re", out)
 		}
 	}
-	if net := w.sim.net(); net != 2000+1200+2000-500 {
+	if net := w.sim.net(); net != 2000+1200+2000-500+2000+2000+1200 {
 		t.Errorf("the samples and what they need move %d", net)
 	}
 }

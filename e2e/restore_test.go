@@ -16,8 +16,8 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// A shop whose database is put back to an earlier moment, in one of several ways. Whatever was told before
-// must be told again, and nothing must move twice.
+// A shop whose database is put back to an earlier moment, in one of several ways. Whatever was told
+// before must be told again, and nothing must move twice.
 type restored struct {
 	*world
 	answers map[string]apitest.Answer
@@ -35,9 +35,11 @@ func (r *restored) post(c *apitest.Client, key string) apitest.Answer {
 	case "declined":
 		return c.Charge(key, card("tok_chargeDeclined"))
 	case "hold":
-		return c.Charge(key, `{"amount":700,"currency":"usd","source":"tok_visa","capture":false,"metadata":{"order":"7"},"description":"a hold"}`)
+		return c.Charge(key,
+			`{"amount":700,"currency":"usd","source":"tok_visa","capture":false,"metadata":{"order":"7"},"description":"a hold"}`)
 	}
-	return c.Charge(key, `{"amount":2000,"currency":"usd","source":"tok_visa","description":"tea\tfor\ntwo","metadata":{"order":"`+key+`","note":"`+strings.Repeat("é", 500)+`"}}`)
+	return c.Charge(key,
+		`{"amount":2000,"currency":"usd","source":"tok_visa","description":"tea\tfor\ntwo","metadata":{"order":"`+key+`","note":"`+strings.Repeat("é", 500)+`"}}`)
 }
 
 // before makes what the copy has.
@@ -88,7 +90,8 @@ func (r *restored) again(next func() *apitest.Client) {
 					}
 					r.t.Errorf("%s: %d to the end: %s", key, got.Code, got.Body)
 				case got.Code != want.Code || string(got.Body) != string(want.Body):
-					r.t.Errorf("%s: %d %s\nwas told before: %d %s", key, got.Code, got.Body, want.Code, want.Body)
+					r.t.Errorf("%s: %d %s\nwas told before: %d %s", key, got.Code, got.Body,
+						want.Code, want.Body)
 				case got.Header.Get("Idempotent-Replayed") != "true" && key != "capture-1":
 					r.t.Errorf("%s: not replayed", key)
 				}
@@ -108,7 +111,8 @@ func (r *restored) settledThere(charges int) {
 	}
 	r.sim.control(http.MethodGet, "ledger", nil, &ledger)
 	if len(ledger.Charges) != charges || len(ledger.Refunds) != 2 {
-		r.t.Errorf("the provider has %d charges and %d refunds, want %d and 2", len(ledger.Charges), len(ledger.Refunds), charges)
+		r.t.Errorf("the provider has %d charges and %d refunds, want %d and 2", len(ledger.Charges),
+			len(ledger.Refunds), charges)
 	}
 	if a := r.run(nil, "audit", "--since", "1h"); a.code != 0 {
 		r.t.Errorf("the audit: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
@@ -117,7 +121,8 @@ func (r *restored) settledThere(charges int) {
 
 const forgotten = 12 // charges that the copy has not
 
-// made is how many charges are made in all: two before the copy, one authorised and one declined after it.
+// made is how many charges are made in all: two before the copy, one authorised and one declined
+// after it.
 const made = 2 + forgotten + 2
 
 // everything checks what a restored shop must be able to do.
@@ -140,13 +145,15 @@ func (r *restored) everything(next func() *apitest.Client) {
 		}
 	}
 	// What was captured since can be refunded, what was authorised since can be captured.
-	if a := c.Post("/v1/refunds", "refund-captured", fmt.Sprintf(`{"charge":%q,"amount":1}`, r.held)); a.Code != http.StatusCreated {
+	if a := c.Post("/v1/refunds", "refund-captured",
+		fmt.Sprintf(`{"charge":%q,"amount":1}`, r.held)); a.Code != http.StatusCreated {
 		r.t.Errorf("a refund of what was captured since: %d %s", a.Code, a.Body)
 	}
 	if a := c.Post("/v1/charges/"+r.answers["hold-new"].ID()+"/capture", "capture-new", `{}`); a.Code != http.StatusOK {
 		r.t.Errorf("a capture of what was authorised since: %d %s", a.Code, a.Body)
 	}
-	if a := c.Charge("new", twenty); a.Code != http.StatusCreated || a.Header.Get("Idempotent-Replayed") != "" {
+	if a := c.Charge("new", twenty); a.Code != http.StatusCreated ||
+		a.Header.Get("Idempotent-Replayed") != "" {
 		r.t.Errorf("a new charge: %d %s", a.Code, a.Body)
 	}
 }
@@ -163,7 +170,8 @@ func TestRestoredFromATemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
-	execSQL(t, withDatabase(t, r.dbURL, "postgres"), "CREATE DATABASE "+name+"_backup TEMPLATE "+name)
+	execSQL(t, withDatabase(t, r.dbURL, "postgres"),
+		"CREATE DATABASE "+name+"_backup TEMPLATE "+name)
 	p = r.serve()
 	r.after(r.client(p), forgotten)
 	told := events(t, r.client(p))
@@ -186,26 +194,30 @@ func TestRestoredFromATemplate(t *testing.T) {
 	}
 }
 
-// readOn reads on after each of the charges that were forgotten: those that came after it are there.
+// readOn reads on after each of the charges that were forgotten: those that came after it are
+// there.
 func (r *restored) readOn(c *apitest.Client) {
 	r.t.Helper()
 	for i := range forgotten - 1 {
 		cursor := ""
 		for id, what := range events(r.t, c) {
-			if strings.HasPrefix(what, "charge.succeeded "+r.answers[fmt.Sprint("charge-", i)].ID()) {
+			if strings.HasPrefix(what,
+				"charge.succeeded "+r.answers[fmt.Sprint("charge-", i)].ID()) {
 				cursor = id
 			}
 		}
 		a := c.Get("/v1/events?limit=100&starting_after=" + cursor)
 		for later := i + 1; later < forgotten; later++ {
-			if key := fmt.Sprint("charge-", later); !strings.Contains(string(a.Body), r.answers[key].ID()) {
+			if key := fmt.Sprint("charge-", later); !strings.Contains(string(a.Body),
+				r.answers[key].ID()) {
 				r.t.Errorf("a reader that stood at the event of charge-%d does not get %s", i, key)
 			}
 		}
 	}
 }
 
-// events are all events of the account: id to type, object, place among the object's events and what was refunded.
+// events are all events of the account: id to type, object, place among the object's events and
+// what was refunded.
 func events(t *testing.T, c *apitest.Client) map[string]string {
 	t.Helper()
 	all, after := map[string]string{}, ""
@@ -226,7 +238,8 @@ func events(t *testing.T, c *apitest.Client) map[string]string {
 		}
 		a.JSON(&page)
 		for _, e := range page.Data {
-			all[e.ID] = fmt.Sprint(e.Type, " ", e.Data.Object.ID, ", ", e.Sequence, ". of it, refunded ", e.Data.Object.AmountRefunded)
+			all[e.ID] = fmt.Sprint(e.Type, " ", e.Data.Object.ID, ", ", e.Sequence,
+				". of it, refunded ", e.Data.Object.AmountRefunded)
 			after = "&starting_after=" + e.ID
 		}
 		if !page.HasMore {
@@ -235,7 +248,8 @@ func events(t *testing.T, c *apitest.Client) map[string]string {
 	}
 }
 
-// The data directory is put back as it was, with the server's identity and timeline, while no server of ours runs: only the provider's books tell.
+// The data directory is put back as it was, with the server's identity and timeline, while no
+// server of ours runs: only the provider's records tell.
 func TestRestoredInPlace(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -275,7 +289,9 @@ func TestRestoredUnderARunningServer(t *testing.T) {
 	server.Start()
 	c := r.client(p)
 	eventually(t, "ready again", func() bool { return get(p.url+"/readyz") == http.StatusOK })
-	eventually(t, "claims go on", func() bool { return c.Charge("warm-up", twenty).Code == http.StatusCreated })
+	eventually(t, "claims go on", func() bool {
+		return c.Charge("warm-up", twenty).Code == http.StatusCreated
+	})
 	r.after(c, forgotten)
 	server.Kill()
 	if err := os.RemoveAll(data); err != nil {

@@ -11,12 +11,14 @@ import (
 
 const goSDK = "../sdk/go"
 
-// goTool runs the go command in the SDK's folder, which is a module of its own and so no part of `go test ./...` here.
+// goTool runs the go command in the SDK's folder, which is a module of its own and so no part of
+// `go test ./...` here.
 func (w *world) goTool(p *proc, dir string, env []string, args ...string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), env...), "PAIDONCE_URL="+p.url, "PAIDONCE_API_KEY="+w.apiKey, "SIM_URL="+w.sim.url, "SDK_DATABASE_URL="+host.create(w.t, false))
+	cmd.Env = append(append(os.Environ(), env...), "PAIDONCE_URL="+p.url, "PAIDONCE_API_KEY="+
+		w.apiKey, "SIM_URL="+w.sim.url, "SDK_DATABASE_URL="+host.create(w.t, false))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("go %v: %v\n%s", args, err, out)
@@ -72,6 +74,9 @@ func TestGoSDKReadme(t *testing.T) {
 func (w *world) programIn(dir string, p *proc, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.t.Context(), args[0], args[1:]...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url,
+		"PAIDONCE_API_KEY=" + w.apiKey,
+	}
 	return cmd
 }

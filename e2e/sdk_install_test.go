@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// newcomer has a clone of the repository, of which the SDK is all that matters, beside an empty folder for a project.
+// newcomer has a clone of the repository, of which the SDK is all that matters, beside an empty
+// folder for a project.
 type newcomer struct {
 	w      *world
 	p      *proc
@@ -45,7 +46,9 @@ func newNewcomer(t *testing.T, sdk string) *newcomer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &newcomer{w: newWorld(t), readme: string(readme), dir: filepath.Join(clone, "../../../shop")}
+	n := &newcomer{
+		w: newWorld(t), readme: string(readme), dir: filepath.Join(clone, "../../../shop"),
+	}
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +59,8 @@ func newNewcomer(t *testing.T, sdk string) *newcomer {
 // block returns the nth block of a language.
 func (n *newcomer) block(language string, nth int) string {
 	n.w.t.Helper()
-	blocks := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(n.readme, -1)
+	blocks := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(n.readme,
+		-1)
 	if len(blocks) <= nth {
 		n.w.t.Fatalf("the README has only %d blocks of %s", len(blocks), language)
 	}
@@ -100,7 +104,8 @@ func (n *newcomer) twice(command string, env ...string) {
 	n.w.sim.mustHave(n.w.t, 1)
 }
 
-// What the README of each SDK says under Install is done, in a folder of its own, and then its program runs.
+// What the README of each SDK says under Install is done, in a folder of its own, and then its
+// program runs.
 
 func TestTypeScriptInstall(t *testing.T) {
 	t.Parallel()
@@ -128,15 +133,17 @@ func TestGoSDKInstall(t *testing.T) {
 	n.twice("go run .", "GOFLAGS=", "GOWORK=")
 	n.write("main.go", strings.TrimSuffix(program, "}\n")+refund+"}\n")
 	first := n.run("go run .", "GOFLAGS=", "GOWORK=")
-	if again := n.run("go run .", "GOFLAGS=", "GOWORK="); again != first || strings.Count(first, "\nre_") != 2 || !strings.Contains(first, " 500\n") {
+	if again := n.run("go run .", "GOFLAGS=", "GOWORK="); again != first ||
+		strings.Count(first, "\nre_") != 2 || !strings.Contains(first, " 500\n") {
 		t.Errorf("it said %q, then %q", first, again)
 	}
 }
 
-// What is committed of the TypeScript SDK for who installs it is what its source is compiled to.
+// The compiled TypeScript SDK that is committed is what its source is compiled to.
 func TestTypeScriptSDKIsCompiled(t *testing.T) {
 	t.Parallel()
-	want, got := tree(t, filepath.Join(compiled(t), "dist")), tree(t, filepath.Join(typescript, "dist"))
+	want, got := tree(t, filepath.Join(compiled(t), "dist")),
+		tree(t, filepath.Join(typescript, "dist"))
 	for name, text := range want {
 		if got[name] != text {
 			t.Errorf("sdk/typescript/dist/%s is stale: run make sdk and commit", name)

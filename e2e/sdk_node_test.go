@@ -18,8 +18,8 @@ import (
 // npmPatience bounds one installation.
 const npmPatience = 3 * time.Minute
 
-// needsNode skips a test where Node.js is not installed: `make test` needs nothing but Go and make. `make test-sdk` sets
-// PAIDONCE_NEED_NODE, and then it is a failure.
+// needsNode skips a test where Node.js is not installed: `make test` needs nothing but Go and make.
+// `make test-sdk` sets PAIDONCE_NEED_NODE, and then it is a failure.
 func needsNode(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {
@@ -29,7 +29,8 @@ func needsNode(t *testing.T) {
 	}
 	said, err := exec.CommandContext(t.Context(), "node", "--version").Output()
 	var major, minor int
-	if _, scanned := fmt.Sscanf(string(said), "v%d.%d", &major, &minor); err != nil || scanned != nil || major < 20 || major == 20 && minor < 14 {
+	if _, scanned := fmt.Sscanf(string(said), "v%d.%d", &major, &minor); err != nil ||
+		scanned != nil || major < 20 || major == 20 && minor < 14 {
 		skipNode(t, fmt.Sprintf("Node.js 20.14 or newer is needed, and here is %s", said))
 	}
 }
@@ -45,8 +46,8 @@ func skipNode(t *testing.T, why string) {
 // installs makes one installation at a time.
 var installs sync.Mutex
 
-// installed returns a folder with what the lock file of dir pins. It is kept in the user's cache, named after the lock file, so that
-// only the first run needs a registry.
+// installed returns a folder with what the lock file of dir pins. It is kept in the user's cache,
+// named after the lock file, so that only the first run needs a registry.
 func installed(t *testing.T, dir string) string {
 	t.Helper()
 	needsNode(t)
@@ -77,7 +78,8 @@ func installed(t *testing.T, dir string) string {
 	copyFiles(t, dir, scratch, "package.json", "package-lock.json")
 	ctx, cancel := context.WithTimeout(t.Context(), npmPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund",
+		"--loglevel=error")
 	cmd.Dir = scratch
 	if out, err := cmd.CombinedOutput(); err != nil {
 		skipNode(t, fmt.Sprintf("npm ci: %v\n%s", err, out))
@@ -111,7 +113,8 @@ func stripeNode(t *testing.T) string {
 	t.Helper()
 	modules := installed(t, sdkcheck)
 	dir := t.TempDir()
-	copyFiles(t, sdkcheck, dir, "package.json", "setup.mjs", "stripe.test.mjs", "stripe.webhook.mjs", "chaos.mjs")
+	copyFiles(t, sdkcheck, dir, "package.json", "setup.mjs", "stripe.test.mjs",
+		"intents.test.mjs", "stripe.webhook.mjs", "chaos.mjs")
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +126,8 @@ func (w *world) node(dir string, p *proc, env []string, args ...string) *exec.Cm
 	cmd := exec.Command("node", args...)
 	cmd.Dir = dir
 	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey, "SIM_URL=" + w.sim.url, "NO_COLOR=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "PAIDONCE_URL=" + p.url,
+		"PAIDONCE_API_KEY=" + w.apiKey, "SIM_URL=" + w.sim.url, "NO_COLOR=1",
 	}, env...)
 	cmd.SysProcAttr = ownGroup()
 	return cmd
@@ -137,8 +141,11 @@ func TestStripeNode(t *testing.T) {
 		t.Run(module, func(t *testing.T) {
 			t.Parallel()
 			dir := stripeNode(t)
-			w := newWorld(t)
-			out, err := w.node(dir, w.serve(), []string{"STRIPE_MODULE=" + module}, "--test", "--test-force-exit", "--test-reporter=spec", "stripe.test.mjs").CombinedOutput()
+			w := newWorld(t, disputesHear...)
+			p := w.serve()
+			w.sim.tellTo(p, disputesSecret)
+			out, err := w.node(dir, p, []string{"STRIPE_MODULE=" + module}, "--test",
+				"--test-force-exit", "--test-reporter=spec", "stripe.test.mjs").CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "fail 0") {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -146,7 +153,26 @@ func TestStripeNode(t *testing.T) {
 	}
 }
 
-// A hundred charges over a server that is killed twice and a provider that drops answers: a hundred, no more.
+func TestStripeNodePaymentIntents(t *testing.T) {
+	t.Parallel()
+	for _, module := range stripeNodes {
+		t.Run(module, func(t *testing.T) {
+			t.Parallel()
+			dir := stripeNode(t)
+			w := newWorld(t, "STRIPE_WEBHOOK_SECRET=whsec_intents", "PAIDONCE_WORKERS=inbox")
+			p := w.serve()
+			w.sim.tellTo(p, "whsec_intents")
+			out, err := w.node(dir, p, []string{"STRIPE_MODULE=" + module}, "--test",
+				"--test-force-exit", "--test-reporter=spec", "intents.test.mjs").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "fail 0") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A hundred charges over a server that is killed twice and a provider that drops answers: a
+// hundred, no more.
 func TestStripeNodeChaos(t *testing.T) {
 	t.Parallel()
 	for _, module := range stripeNodes {
@@ -156,11 +182,13 @@ func TestStripeNodeChaos(t *testing.T) {
 			w := newWorld(t)
 			const charges, kills = 100, 2
 			w.sim.control("POST", "faults", map[string]any{
-				"match": map[string]any{"method": "POST", "path": "/v1/charges"}, "probability": 0.15, "count": 0, "fault": fault{"type": "drop_after"},
+				"match":       map[string]any{"method": "POST", "path": "/v1/charges"},
+				"probability": 0.15, "count": 0, "fault": fault{"type": "drop_after"},
 			}, nil)
 			w.sim.slow(60)
 			p := w.serve()
-			script := w.start("chaos", w.node(dir, p, []string{"STRIPE_MODULE=" + module, fmt.Sprint("CHARGES=", charges)}, "chaos.mjs"))
+			script := w.start("chaos", w.node(dir, p,
+				[]string{"STRIPE_MODULE=" + module, fmt.Sprint("CHARGES=", charges)}, "chaos.mjs"))
 			address := strings.TrimPrefix(p.url, "http://")
 			for i := range kills {
 				script.await(fmt.Sprintf(`paid %d\n`, 30*(i+1)))

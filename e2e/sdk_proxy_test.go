@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// proxied returns the address of a proxy before an instance that passes requests on, and gives pages of its own instead of the first answers.
+// proxied returns the address of a proxy before an instance that passes requests on, and gives
+// pages of its own instead of the first answers.
 func proxied(t *testing.T, p *proc, statuses <-chan int) *proc {
 	t.Helper()
 	target, err := url.Parse(p.url)
@@ -42,15 +43,17 @@ func proxied(t *testing.T, p *proc, statuses <-chan int) *proc {
 	return &proc{url: server.URL}
 }
 
-// A proxy says what it likes while the charge is made behind it. Whatever that is, the program of each README, and the command line, ends with the
-// one charge that there is: a refusal by the proxy frees no name for a second, and a page of it is no answer.
+// A proxy says what it likes while the charge is made behind it. Whatever that is, the program of
+// each README, and the command line, ends with the one charge that there is: a refusal by the proxy
+// frees no name for a second, and a page of it is no answer.
 func TestSDKsBehindAProxy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	server := w.serve()
 	programs := map[string]func(t *testing.T, p *proc) *exec.Cmd{
 		"command line": func(t *testing.T, p *proc) *exec.Cmd {
-			return w.programIn(t.TempDir(), p, binary, "charges", "create", "--amount", "2000", "--currency", "usd", "--source", "tok_visa", "--key", "order-6735")
+			return w.programIn(t.TempDir(), p, binary, "charges", "create", "--amount", "2000",
+				"--currency", "usd", "--source", "tok_visa", "--key", "order-6735")
 		},
 		"Go": func(t *testing.T, p *proc) *exec.Cmd {
 			dir := t.TempDir()
@@ -78,7 +81,8 @@ func TestSDKsBehindAProxy(t *testing.T) {
 	made := 0
 	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
-			statuses := make(chan int, 8) // room for all: a program that sends nothing fails the test, and does not stop it
+			// room for all: a program that sends nothing fails the test, and does not stop it
+			statuses := make(chan int, 8)
 			cmd := program(t, proxied(t, server, statuses))
 			run := func() (string, error) {
 				again := exec.CommandContext(t.Context(), cmd.Args[0], cmd.Args[1:]...)

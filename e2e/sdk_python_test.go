@@ -17,19 +17,22 @@ import (
 
 const pythonSDK = "../sdk/python"
 
-// needsPython returns the interpreter, $PYTHON or python3, and skips a test where there is none: `make test` needs nothing but Go and make.
-// `make test-sdk` sets PAIDONCE_NEED_PYTHON, and then it is a failure.
+// needsPython returns the interpreter, $PYTHON or python3, and skips a test where there is none:
+// `make test` needs nothing but Go and make. `make test-sdk` sets PAIDONCE_NEED_PYTHON, and then it
+// is a failure.
 func needsPython(t *testing.T) string {
 	t.Helper()
 	python := os.Getenv("PYTHON")
 	if python == "" {
 		python = "python3"
 	}
-	said, err := exec.CommandContext(t.Context(), python, "-c", "import sys; print(sys.version_info >= (3, 9))").CombinedOutput()
+	said, err := exec.CommandContext(t.Context(), python, "-c",
+		"import sys; print(sys.version_info >= (3, 9))").CombinedOutput()
 	if err == nil && strings.TrimSpace(string(said)) == "True" {
 		return python
 	}
-	skipPython(t, fmt.Sprintf("Python 3.9 or newer is needed, and %s is not: %v %s", python, err, said))
+	skipPython(t, fmt.Sprintf("Python 3.9 or newer is needed, and %s is not: %v %s", python, err,
+		said))
 	return ""
 }
 
@@ -41,7 +44,8 @@ func skipPython(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// python prepares a program of the SDK's against an instance. It runs in that folder, and leaves nothing in the source.
+// python prepares a program of the SDK's against an instance. It runs in that folder, and leaves
+// nothing in the source.
 func (w *world) python(dir string, p *proc, env []string, args ...string) *exec.Cmd {
 	w.t.Helper()
 	sdk, err := filepath.Abs(pythonSDK)
@@ -51,7 +55,8 @@ func (w *world) python(dir string, p *proc, env []string, args ...string) *exec.
 	cmd := exec.Command(needsPython(w.t), append([]string{"-W", "error"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + w.t.TempDir(), "PYTHONPATH=" + sdk, "PYTHONDONTWRITEBYTECODE=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + w.t.TempDir(),
+		"PYTHONPATH=" + sdk, "PYTHONDONTWRITEBYTECODE=1",
 		"PAIDONCE_URL=" + p.url, "PAIDONCE_API_KEY=" + w.apiKey, "SIM_URL=" + w.sim.url,
 	}, env...)
 	cmd.SysProcAttr = ownGroup()
@@ -62,24 +67,29 @@ func TestPythonSDK(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
 	w := newWorld(t, "PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true")
-	out, err := w.python(pythonSDK, w.serve(), nil, "-m", "unittest", "discover", "--top-level-directory", ".", "--start-directory", "tests", "-v").CombinedOutput()
-	if said := string(out); err != nil || !strings.HasSuffix(said, "\nOK\n") || !strings.Contains(said, "test_kill_between_and_within_attempts_then_resume") {
+	out, err := w.python(pythonSDK, w.serve(), nil, "-m", "unittest", "discover",
+		"--top-level-directory", ".", "--start-directory", "tests", "-v").CombinedOutput()
+	if said := string(out); err != nil || !strings.HasSuffix(said, "\nOK\n") ||
+		!strings.Contains(said, "test_kill_between_and_within_attempts_then_resume") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// A hundred charges by eight threads over a server that is killed twice and a provider that drops answers: a hundred, no more.
+// A hundred charges by eight threads over a server that is killed twice and a provider that drops
+// answers: a hundred, no more.
 func TestPythonSDKChaos(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
 	w := newWorld(t)
 	const charges, kills = 100, 2
 	w.sim.control("POST", "faults", map[string]any{
-		"match": map[string]any{"method": "POST", "path": "/v1/charges"}, "probability": 0.15, "count": 0, "fault": fault{"type": "drop_after"},
+		"match": map[string]any{"method": "POST", "path": "/v1/charges"}, "probability": 0.15,
+		"count": 0, "fault": fault{"type": "drop_after"},
 	}, nil)
 	w.sim.slow(60)
 	p := w.serve()
-	script := w.start("chaos", w.python(pythonSDK, p, []string{fmt.Sprint("CHARGES=", charges)}, "-m", "tests.chaos"))
+	script := w.start("chaos", w.python(pythonSDK, p, []string{fmt.Sprint("CHARGES=", charges)},
+		"-m", "tests.chaos"))
 	address := strings.TrimPrefix(p.url, "http://")
 	for i := range kills {
 		script.await(fmt.Sprintf(`paid %d\n`, 30*(i+1)))
@@ -109,8 +119,11 @@ func TestPythonExample(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
 	w := newWorld(t)
-	out, err := w.python(pythonSDK, w.serve(), []string{"PAYMENTS=" + t.TempDir()}, "example/shop.py").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "(known already)") || !strings.Contains(string(out), "declined: insufficient_funds") || !strings.Contains(string(out), "refunded 500") {
+	out, err := w.python(pythonSDK, w.serve(), []string{"PAYMENTS=" + t.TempDir()},
+		"example/shop.py").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "(known already)") ||
+		!strings.Contains(string(out), "declined: insufficient_funds") ||
+		!strings.Contains(string(out), "refunded 500") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -136,7 +149,8 @@ func TestPythonSDKOverTLS(t *testing.T) {
 	}
 	secure := &proc{url: front.URL}
 	var out []byte
-	for _, deadline := range []string{"1.0", "4.0", "16.0"} { // on a busy machine the last attempt has no time for a handshake
+	// on a busy machine the last attempt has no time for a handshake
+	for _, deadline := range []string{"1.0", "4.0", "16.0"} {
 		impatient := strings.Replace(readme(t), "base_url=", "deadline="+deadline+", base_url=", 1)
 		out, err = w.python(t.TempDir(), secure, nil, "-c", impatient).CombinedOutput()
 		if err == nil || strings.Contains(string(out), "certificate verify failed") {
@@ -147,14 +161,16 @@ func TestPythonSDKOverTLS(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	w.sim.mustHave(t, 0)
-	out, err = w.python(t.TempDir(), secure, []string{"SSL_CERT_FILE=" + certificate}, "-c", readme(t)).CombinedOutput()
+	out, err = w.python(t.TempDir(), secure, []string{"SSL_CERT_FILE=" + certificate},
+		"-c", readme(t)).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), " succeeded") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	w.sim.mustHave(t, 1)
 }
 
-// The package's own code is strictly typed, and what callers get wrong is refused (tests/misuse.py).
+// The package's own code is strictly typed, and what callers get wrong is refused
+// (tests/misuse.py).
 func TestPythonSDKTypes(t *testing.T) {
 	t.Parallel()
 	modules := installed(t, "../sdkcheck/pyright")

@@ -47,10 +47,12 @@ func (w *world) stripeGo(p *proc, retries int64) (*client.API, *wire) {
 	w.t.Cleanup(transport.CloseIdleConnections)
 	sent := &wire{base: transport}
 	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
-		URL: stripe.String(p.url), MaxNetworkRetries: stripe.Int64(retries), HTTPClient: &http.Client{Transport: sent, Timeout: patience},
+		URL: stripe.String(p.url), MaxNetworkRetries: stripe.Int64(retries),
+		HTTPClient:    &http.Client{Transport: sent, Timeout: patience},
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull},
 	})
-	return client.New(w.apiKey, &stripe.Backends{API: backend, Connect: backend, Uploads: backend}), sent
+	return client.New(w.apiKey, &stripe.Backends{API: backend, Connect: backend, Uploads: backend}),
+		sent
 }
 
 func chargeOf(key string, amount int64, token string) *stripe.ChargeParams {
@@ -74,7 +76,8 @@ func asError(err error) *stripe.Error {
 	return &stripe.Error{Msg: fmt.Sprint(err)}
 }
 
-// compat: create, retrieve, list, idempotency keys. What docs/compatibility.md says of stripe-go comes from these tests.
+// compat: create, retrieve, list, idempotency keys. What docs/compatibility.md says of stripe-go
+// comes from these tests.
 func TestStripeGoCharges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,15 +86,24 @@ func TestStripeGoCharges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Status != stripe.ChargeStatusSucceeded || !first.Paid || !first.Captured || first.Amount != 2000 || first.Currency != "usd" || first.Metadata["order"] != "order-1" {
+	if first.Status != stripe.ChargeStatusSucceeded || !first.Paid || !first.Captured ||
+		first.Amount != 2000 || first.Currency != "usd" || first.Metadata["order"] != "order-1" {
 		t.Errorf("created %+v", first)
 	}
+	if d := first.PaymentMethodDetails; d == nil || d.Type != stripe.ChargePaymentMethodDetailsTypeCard ||
+		d.Card == nil || d.Card.Last4 != "4242" || d.Card.Brand != "visa" || d.Card.ExpYear == 0 ||
+		first.ReceiptURL == "" || first.BalanceTransaction == nil {
+		t.Errorf("paid with %+v", d)
+	}
 	h := first.LastResponse
-	if h.StatusCode != http.StatusCreated || h.RequestID == "" || h.IdempotencyKey != "order-1" || h.Header.Get("Idempotent-Replayed") != "" {
+	if h.StatusCode != http.StatusCreated || h.RequestID == "" || h.IdempotencyKey != "order-1" ||
+		h.Header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("%d, request %q, key %q", h.StatusCode, h.RequestID, h.IdempotencyKey)
 	}
 	again, err := sc.Charges.New(chargeOf("order-1", 2000, "tok_visa"))
-	if err != nil || again.ID != first.ID || again.LastResponse.Header.Get("Idempotent-Replayed") != "true" || again.LastResponse.RequestID == h.RequestID {
+	if err != nil || again.ID != first.ID ||
+		again.LastResponse.Header.Get("Idempotent-Replayed") != "true" ||
+		again.LastResponse.RequestID == h.RequestID {
 		t.Errorf("again: %+v %v", again, err)
 	}
 	got, err := sc.Charges.Get(first.ID, nil)
@@ -106,8 +118,101 @@ func TestStripeGoCharges(t *testing.T) {
 	}
 	w.sim.mustHave(t, 3)
 	_, err = sc.Charges.Get("ch_nothing", nil)
-	if e := asError(err); e.HTTPStatusCode != http.StatusNotFound || e.Code != stripe.ErrorCodeResourceMissing || e.Type != stripe.ErrorTypeInvalidRequest {
+	if e := asError(err); e.HTTPStatusCode != http.StatusNotFound ||
+		e.Code != stripe.ErrorCodeResourceMissing || e.Type != stripe.ErrorTypeInvalidRequest {
 		t.Errorf("a charge that is not there: %v", err)
+	}
+}
+
+// What its calls can say of a charge beside who pays how much.
+func TestStripeGoParameters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sc, _ := w.stripeGo(w.serve(), 0)
+	unset := chargeOf("unset", 2000, "tok_visa")
+	unset.Description, unset.ReceiptEmail = stripe.String(""), stripe.String("")
+	unset.StatementDescriptorSuffix = stripe.String("")
+	unset.AddMetadata("empty", "")
+	ch, err := sc.Charges.New(unset)
+	if err != nil || ch.Description != "" || ch.ReceiptEmail != "" || len(ch.Metadata) != 1 {
+		t.Errorf("unset: %+v %v", ch, err)
+	}
+	saved := chargeOf("saved", 2000, "card_mastercard")
+	saved.Customer = stripe.String("cus_42")
+	if ch, err = sc.Charges.New(saved); err != nil || ch.Customer.ID != "cus_42" || !ch.Paid {
+		t.Fatalf("a saved card: %+v %v", ch, err)
+	}
+	var own struct{ Provider struct{ ID string } }
+	if err := json.Unmarshal(ch.LastResponse.RawJSON, &own); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sc.Charges.Get(own.Provider.ID, nil); err != nil || got.ID != ch.ID {
+		t.Errorf("by Stripe's id: %+v %v", got, err)
+	}
+	back := &stripe.RefundParams{Charge: &own.Provider.ID}
+	back.SetIdempotencyKey("back")
+	if r, err := sc.Refunds.New(back); err != nil || r.Charge.ID != ch.ID {
+		t.Errorf("a refund by Stripe's id: %+v %v", r, err)
+	}
+	change := &stripe.ChargeParams{Description: stripe.String("a gift")}
+	change.AddMetadata("order", "")
+	change.AddMetadata("gift", "yes")
+	if got, err := sc.Charges.Update(ch.ID, change); err != nil || got.Description != "a gift" ||
+		len(got.Metadata) != 1 || got.Metadata["gift"] != "yes" {
+		t.Errorf("updated: %+v %v", got, err)
+	}
+	sent := chargeOf("sent", 2000, "tok_visa")
+	sent.StatementDescriptor = stripe.String("BOOKS")
+	sent.Shipping = &stripe.ShippingDetailsParams{
+		Name:    stripe.String("Jenny"),
+		Address: &stripe.AddressParams{City: stripe.String("London")},
+	}
+	if ch, err = sc.Charges.New(sent); err != nil || ch.StatementDescriptor != "BOOKS" ||
+		ch.Shipping.Name != "Jenny" || ch.Shipping.Address.City != "London" {
+		t.Errorf("shipping: %+v %v", ch, err)
+	}
+	many := chargeOf("many", 2000, "tok_visa")
+	for i := range 45 {
+		many.AddMetadata(fmt.Sprint("k", i), "v")
+	}
+	_, err = sc.Charges.New(many)
+	if e := asError(err); e.HTTPStatusCode != http.StatusBadRequest || e.Param != "metadata" {
+		t.Errorf("46 pairs: %v", err)
+	}
+}
+
+// tryEventFilters lists three events by each of Stripe's filters.
+func tryEventFilters(t *testing.T, sc *client.API) {
+	t.Helper()
+	var all []string
+	for it := sc.Events.List(nil); it.Next(); {
+		all = append(all, it.Event().ID)
+	}
+	back := &stripe.EventListParams{}
+	back.EndingBefore = stripe.String(all[2])
+	for name, c := range map[string]struct {
+		params *stripe.EventListParams
+		want   int
+	}{
+		"a pattern": {&stripe.EventListParams{Type: stripe.String("charge.*")}, 3},
+		"types": {&stripe.EventListParams{
+			Types: stripe.StringSlice([]string{"charge.failed", "charge.succeeded"}),
+		}, 3},
+		"other types": {&stripe.EventListParams{Types: stripe.StringSlice([]string{"refund.*"})}, 0},
+		"since": {&stripe.EventListParams{
+			CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: 1},
+		}, 3},
+		"at a time": {&stripe.EventListParams{Created: stripe.Int64(1)}, 0},
+		"backwards": {back, 2},
+	} {
+		n := 0
+		it := sc.Events.List(c.params)
+		for it.Next() {
+			n++
+		}
+		if it.Err() != nil || n != c.want {
+			t.Errorf("%s: %d events, want %d (%v)", name, n, c.want, it.Err())
+		}
 	}
 }
 
@@ -144,6 +249,25 @@ func TestStripeGoPages(t *testing.T) {
 	if it := sc.Charges.List(since); !it.Next() {
 		t.Errorf("created[gte]: %v", it.Err())
 	}
+	at := &stripe.ChargeListParams{Created: stripe.Int64(firstOf(t, sc).Created)}
+	if it := sc.Charges.List(at); !it.Next() {
+		t.Errorf("created: %v", it.Err())
+	}
+	never := &stripe.ChargeListParams{Created: stripe.Int64(1), Customer: stripe.String("cus_none")}
+	if it := sc.Charges.List(never); it.Next() || it.Err() != nil {
+		t.Errorf("created=1: %v %v", it.Charge(), it.Err())
+	}
+	ofIntent := &stripe.ChargeListParams{PaymentIntent: stripe.String("pi_none")}
+	if it := sc.Charges.List(ofIntent); it.Next() || it.Err() != nil {
+		t.Errorf("of an intent: %v %v", it.Charge(), it.Err())
+	}
+	refunds := &stripe.RefundListParams{
+		PaymentIntent: stripe.String("pi_none"),
+		CreatedRange:  &stripe.RangeQueryParams{GreaterThan: 1},
+	}
+	if it := sc.Refunds.List(refunds); it.Next() || it.Err() != nil {
+		t.Errorf("refunds of an intent: %v %v", it.Refund(), it.Err())
+	}
 }
 
 func firstOf(t *testing.T, sc *client.API) *stripe.Charge {
@@ -172,10 +296,14 @@ func TestStripeGoCaptureAndRefund(t *testing.T) {
 		t.Fatalf("captured %+v %v", taken, err)
 	}
 	for i, amount := range []int64{400, 600} {
-		p := &stripe.RefundParams{Charge: stripe.String(ch.ID), Amount: stripe.Int64(amount), Reason: stripe.String("requested_by_customer")}
+		p := &stripe.RefundParams{
+			Charge: stripe.String(ch.ID), Amount: stripe.Int64(amount),
+			Reason: stripe.String("requested_by_customer"),
+		}
 		p.SetIdempotencyKey(fmt.Sprint("refund-", i))
 		r, err := sc.Refunds.New(p)
-		if err != nil || r.Status != stripe.RefundStatusSucceeded || r.Amount != amount || r.Charge.ID != ch.ID {
+		if err != nil || r.Status != stripe.RefundStatusSucceeded || r.Amount != amount ||
+			r.Charge.ID != ch.ID {
 			t.Fatalf("refund %+v %v", r, err)
 		}
 		if got, err := sc.Refunds.Get(r.ID, nil); err != nil || got.ID != r.ID {
@@ -195,7 +323,8 @@ func TestStripeGoCaptureAndRefund(t *testing.T) {
 	over := &stripe.RefundParams{Charge: stripe.String(ch.ID), Amount: stripe.Int64(501)}
 	over.SetIdempotencyKey("over")
 	_, err = sc.Refunds.New(over)
-	if e := asError(err); e.HTTPStatusCode != http.StatusBadRequest || e.Type != stripe.ErrorTypeInvalidRequest {
+	if e := asError(err); e.HTTPStatusCode != http.StatusBadRequest ||
+		e.Type != stripe.ErrorTypeInvalidRequest {
 		t.Errorf("more than is left: %v", err)
 	}
 }
@@ -207,7 +336,9 @@ func TestStripeGoErrors(t *testing.T) {
 	sc, sent := w.stripeGo(p, 2)
 	var declined *stripe.CardError
 	_, err := sc.Charges.New(chargeOf("declined", 2000, "tok_chargeDeclinedInsufficientFunds"))
-	if e := asError(err); !errors.As(err, &declined) || declined.DeclineCode != stripe.DeclineCodeInsufficientFunds || e.HTTPStatusCode != http.StatusPaymentRequired || e.ChargeID == "" || e.RequestID == "" {
+	if e := asError(err); !errors.As(err, &declined) ||
+		declined.DeclineCode != stripe.DeclineCodeInsufficientFunds ||
+		e.HTTPStatusCode != http.StatusPaymentRequired || e.ChargeID == "" || e.RequestID == "" {
 		t.Errorf("declined: %v", err)
 	}
 	if keys := sent.taken(); len(keys) != 1 {
@@ -219,7 +350,8 @@ func TestStripeGoErrors(t *testing.T) {
 	sent.taken()
 	var reused *stripe.IdempotencyError
 	_, err = sc.Charges.New(chargeOf("k", 2001, "tok_visa"))
-	if e := asError(err); !errors.As(err, &reused) || e.HTTPStatusCode != http.StatusUnprocessableEntity || e.Code != "idempotency_key_reused" {
+	if e := asError(err); !errors.As(err, &reused) ||
+		e.HTTPStatusCode != http.StatusUnprocessableEntity || e.Code != "idempotency_key_reused" {
 		t.Errorf("another request: %v", err)
 	}
 	if keys := sent.taken(); len(keys) != 1 {
@@ -233,7 +365,8 @@ func TestStripeGoErrors(t *testing.T) {
 	foreign := &world{t: t, apiKey: "sk_test_wrong"}
 	other, _ := foreign.stripeGo(p, 2)
 	_, err = other.Charges.New(chargeOf("k3", 2000, "tok_visa"))
-	if e := asError(err); e.HTTPStatusCode != http.StatusUnauthorized || string(e.Type) != "authentication_error" {
+	if e := asError(err); e.HTTPStatusCode != http.StatusUnauthorized ||
+		string(e.Type) != "authentication_error" {
 		t.Errorf("a wrong key: %v", err)
 	}
 }
@@ -244,50 +377,72 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 	w := newWorld(t)
 	sc, _ := w.stripeGo(w.serve(), 0)
 	expand := chargeOf("expand", 2000, "tok_visa")
-	expand.AddExpand("customer")
+	expand.AddExpand("invoice")
 	transfer := chargeOf("transfer", 2000, "tok_visa")
 	transfer.TransferGroup = stripe.String("g")
 	read := &stripe.ChargeParams{}
-	read.AddExpand("customer")
+	read.AddExpand("invoice")
 	connected := chargeOf("connected", 2000, "tok_visa")
 	connected.SetStripeAccount("acct_1")
 	search := &stripe.ChargeSearchParams{}
 	search.Query = "metadata['order']:'1'"
-	types := &stripe.EventListParams{Types: stripe.StringSlice([]string{"charge.succeeded"})}
-	since := &stripe.EventListParams{CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: 1}}
-	back := &stripe.EventListParams{}
-	back.EndingBefore = stripe.String("evt_x")
-	events := func(params *stripe.EventListParams) error { it := sc.Events.List(params); it.Next(); return it.Err() }
-	endpoint := &stripe.WebhookEndpointParams{URL: stripe.String("https://example.com"), EnabledEvents: stripe.StringSlice([]string{"*"})}
+	endpoint := &stripe.WebhookEndpointParams{
+		URL: stripe.String("https://example.com"), EnabledEvents: stripe.StringSlice([]string{"*"}),
+		APIVersion: stripe.String("2022-11-15"),
+	}
 	calls := []struct {
 		name        string
 		call        func() error
 		status      int
 		code, param string
 	}{
-		{"expand on create", func() error { _, err := sc.Charges.New(expand); return err }, 400, "parameter_unknown", "expand[0]"},
-		{"expand on retrieve", func() error { _, err := sc.Charges.Get("ch_x", read); return err }, 400, "parameter_unknown", "expand[0]"},
-		{"Connect", func() error { _, err := sc.Charges.New(transfer); return err }, 400, "parameter_unknown", "transfer_group"},
-		{"an account of Connect", func() error { _, err := sc.Charges.New(connected); return err }, 400, "parameter_unknown", "Stripe-Account"},
-		{"balance", func() error { _, err := sc.Balance.Get(nil); return err }, 404, "route_unknown", ""},
-		{"search", func() error { it := sc.Charges.Search(search); it.Next(); return it.Err() }, 400, "parameter_unknown", ""},
-		{"update", func() error {
-			_, err := sc.Charges.Update("ch_x", &stripe.ChargeParams{Description: stripe.String("x")})
+		{"expand on create", func() error {
+			_, err := sc.Charges.New(expand)
 			return err
-		}, 405, "method_not_allowed", ""},
-		{"events by types", func() error { return events(types) }, 400, "parameter_unknown", "types[0]"},
-		{"events by time", func() error { return events(since) }, 400, "parameter_unknown", "created[gte]"},
-		{"events backwards", func() error { return events(back) }, 400, "parameter_unknown", "ending_before"},
-		{"endpoints made", func() error { _, err := sc.WebhookEndpoints.New(endpoint); return err }, 405, "method_not_allowed", ""},
-		{"endpoints changed", func() error { _, err := sc.WebhookEndpoints.Update("x", endpoint); return err }, 405, "method_not_allowed", ""},
-		{"payment intents", func() error {
-			_, err := sc.PaymentIntents.New(&stripe.PaymentIntentParams{Amount: stripe.Int64(1)})
+		}, 400, "parameter_invalid", "expand[0]"},
+		{"expand on retrieve", func() error {
+			_, err := sc.Charges.Get("ch_x", read)
+			return err
+		}, 400, "parameter_invalid", "expand[0]"},
+		{"Connect", func() error {
+			_, err := sc.Charges.New(transfer)
+			return err
+		}, 400, "parameter_unknown", "transfer_group"},
+		{"an account of Connect", func() error {
+			_, err := sc.Charges.New(connected)
+			return err
+		}, 400, "parameter_unknown", "Stripe-Account"},
+		{"balance", func() error {
+			_, err := sc.Balance.Get(nil)
 			return err
 		}, 404, "route_unknown", ""},
+		{"search", func() error {
+			it := sc.Charges.Search(search)
+			it.Next()
+			return it.Err()
+		}, 400, "parameter_unknown", ""},
+		{"endpoints of another version", func() error {
+			_, err := sc.WebhookEndpoints.New(endpoint)
+			return err
+		}, 400, "parameter_invalid", "api_version"},
+		{"endpoints of Connect", func() error {
+			_, err := sc.WebhookEndpoints.New(&stripe.WebhookEndpointParams{
+				URL: endpoint.URL, EnabledEvents: endpoint.EnabledEvents,
+				Connect: stripe.Bool(true),
+			})
+			return err
+		}, 400, "parameter_invalid", "connect"},
+		{"payment intents of Connect", func() error {
+			_, err := sc.PaymentIntents.New(&stripe.PaymentIntentParams{
+				Amount: stripe.Int64(1), OnBehalfOf: stripe.String("acct_1"),
+			})
+			return err
+		}, 400, "parameter_unknown", "on_behalf_of"},
 	}
 	for _, c := range calls {
 		e := asError(c.call())
-		if e.HTTPStatusCode != c.status || string(e.Code) != c.code || c.param != "" && e.Param != c.param || e.Type != stripe.ErrorTypeInvalidRequest {
+		if e.HTTPStatusCode != c.status || string(e.Code) != c.code || c.param != "" &&
+			e.Param != c.param || e.Type != stripe.ErrorTypeInvalidRequest {
 			t.Errorf("%s: %d %s %q %s", c.name, e.HTTPStatusCode, e.Code, e.Param, e.Msg)
 		}
 	}
@@ -296,8 +451,8 @@ func TestStripeGoWhatWeLack(t *testing.T) {
 	}
 }
 
-// Events and endpoints are read; endpoints are made with a PUT, which no library of Stripe's has.
-func TestStripeGoEventsAndEndpoints(t *testing.T) {
+// Events are listed, the oldest first, and retrieved.
+func TestStripeGoEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.serve()
@@ -321,7 +476,8 @@ func TestStripeGoEventsAndEndpoints(t *testing.T) {
 				t.Fatal(err)
 			}
 			amounts = append(amounts, ch.Amount)
-			if got, err := sc.Events.Get(it.Event().ID, nil); err != nil || got.ID != it.Event().ID {
+			if got, err := sc.Events.Get(it.Event().ID, nil); err != nil ||
+				got.ID != it.Event().ID {
 				t.Errorf("retrieved %+v %v", got, err)
 			}
 		}
@@ -329,17 +485,5 @@ func TestStripeGoEventsAndEndpoints(t *testing.T) {
 			t.Errorf("order %q: %v %v", order, amounts, it.Err())
 		}
 	}
-	c := w.client(p)
-	if a := c.Do(c.Request(http.MethodPut, "/v1/webhook_endpoints/hook", `{"url":"https://warehouse.example.com/events"}`, "Content-Type", "application/json")); a.Code != http.StatusCreated {
-		t.Fatalf("%d %s", a.Code, a.Body)
-	}
-	if got, err := sc.WebhookEndpoints.Get("hook", nil); err != nil || got.Status != "enabled" {
-		t.Errorf("retrieved %+v %v", got, err)
-	}
-	if it := sc.WebhookEndpoints.List(nil); !it.Next() || it.WebhookEndpoint().ID != "hook" || it.Next() || it.Err() != nil {
-		t.Errorf("listed: %v", it.Err())
-	}
-	if got, err := sc.WebhookEndpoints.Del("hook", nil); err != nil || !got.Deleted {
-		t.Errorf("deleted %+v %v", got, err)
-	}
+	tryEventFilters(t, sc)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stripe/stripe-go/v76"
 )
 
-// oneKey fails the test unless all attempts of a call carried its key; PB-240, PB-245 from the client's side.
+// oneKey fails the test unless all attempts of a call carried its key.
 func oneKey(t *testing.T, keys []string, key string, least int) {
 	t.Helper()
 	for _, k := range keys {
@@ -48,7 +48,7 @@ func TestStripeGoRetries(t *testing.T) {
 	}
 }
 
-// 409 while the same request runs: PB-243, PB-246 seen from a client. The loser retries until it learns the winner's answer.
+// 409 while the same request runs. The loser retries until it learns the winner's answer.
 func TestStripeGoMeetsItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +96,8 @@ func TestStripeGoWaitsForTheServer(t *testing.T) {
 	w.sim.mustHave(t, 1)
 }
 
-// Rate limits say Stripe-Should-Retry: true, which stripe-go follows though it would not retry a 429 by itself.
+// Rate limits say Stripe-Should-Retry: true, which stripe-go follows though it would not retry a
+// 429 by itself.
 func TestStripeGoAtTheRateLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_RATE_LIMIT=2")
@@ -115,7 +116,8 @@ func TestStripeGoAtTheRateLimit(t *testing.T) {
 	w.sim.mustHave(t, 5)
 }
 
-// PB-249: after a decline the order is paid with another card, under another key of the client's and of ours.
+// After a decline the order is paid with another card, under another key of the client's and of
+// ours.
 func TestStripeGoPaysAfterADecline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -128,14 +130,15 @@ func TestStripeGoPaysAfterADecline(t *testing.T) {
 	if _, err := sc.Charges.New(order("card-1", "tok_chargeDeclined")); asError(err).HTTPStatusCode != http.StatusPaymentRequired {
 		t.Error(err)
 	}
-	if ch, err := sc.Charges.New(order("card-2", "tok_visa")); err != nil || ch.Status != stripe.ChargeStatusSucceeded {
+	if ch, err := sc.Charges.New(order("card-2", "tok_visa")); err != nil ||
+		ch.Status != stripe.ChargeStatusSucceeded {
 		t.Errorf("%+v %v", ch, err)
 	}
 	w.sim.mustHave(t, 2)
 }
 
-// PB-252: a retry that is another request, as the client counts its attempts in metadata, is refused; the first is found out about all the
-// same.
+// A retry that is another request, as the client counts its attempts in metadata, is refused; the
+// first is found out about all the same.
 func TestStripeGoCountsInMetadata(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,20 +154,26 @@ func TestStripeGoCountsInMetadata(t *testing.T) {
 	if _, err := sc.Charges.New(second); asError(err).HTTPStatusCode != http.StatusUnprocessableEntity {
 		t.Error(err)
 	}
-	eventually(t, "the reconciler finishes the first", func() bool { w.must("reconcile"); return w.status("k") == "completed" })
-	if ch := firstOf(t, sc); ch.Status != stripe.ChargeStatusSucceeded || ch.Metadata["attempt"] != "1" {
+	eventually(t, "the reconciler finishes the first", func() bool {
+		w.must("reconcile")
+		return w.status("k") == "completed"
+	})
+	if ch := firstOf(t, sc); ch.Status != stripe.ChargeStatusSucceeded ||
+		ch.Metadata["attempt"] != "1" {
 		t.Errorf("%+v", ch)
 	}
 	w.sim.mustHave(t, 1)
 }
 
-// PB-243: while the provider says that the key is in use there, the caller is told to come again, and the charge is made once it is free.
+// While the provider says that the key is in use there, the caller is told to come again, and the
+// charge is made once it is free.
 func TestStripeGoWhileTheProviderIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.sim.arm(2, fault{"type": "status_before", "status": 409})
 	sc, sent := w.stripeGo(w.serve(), 8)
-	if ch, err := sc.Charges.New(chargeOf("k", 2000, "tok_visa")); err != nil || ch.Status != stripe.ChargeStatusSucceeded {
+	if ch, err := sc.Charges.New(chargeOf("k", 2000, "tok_visa")); err != nil ||
+		ch.Status != stripe.ChargeStatusSucceeded {
 		t.Errorf("%+v %v", ch, err)
 	}
 	oneKey(t, sent.taken(), "k", 2)

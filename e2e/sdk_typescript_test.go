@@ -23,7 +23,8 @@ func compiled(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	copyFiles(t, typescript, dir, "package.json", "tsconfig.json", "README.md", "openapi-ts.config.ts")
+	copyFiles(t, typescript, dir, "package.json", "tsconfig.json", "README.md",
+		"openapi-ts.config.ts")
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +48,10 @@ func TestTypeScriptSDK(t *testing.T) {
 	dir := compiled(t)
 	w := newWorld(t)
 	p := w.serve()
-	out, err := w.node(dir, p, nil, "--test", "--test-force-exit", "--test-reporter=spec", "test/unit.test.mjs", "test/webhooks.test.mjs", "test/live.test.mjs").CombinedOutput()
-	if said := string(out); err != nil || !strings.Contains(said, "fail 0") || !strings.Contains(said, "skipped 0") {
+	out, err := w.node(dir, p, nil, "--test", "--test-force-exit", "--test-reporter=spec",
+		"test/unit.test.mjs", "test/webhooks.test.mjs", "test/live.test.mjs").CombinedOutput()
+	if said := string(out); err != nil || !strings.Contains(said, "fail 0") ||
+		!strings.Contains(said, "skipped 0") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -57,8 +60,11 @@ func TestTypeScriptExample(t *testing.T) {
 	t.Parallel()
 	dir := compiled(t)
 	w := newWorld(t)
-	out, err := w.node(dir, w.serve(), []string{"PAYMENTS=" + t.TempDir()}, "example/shop.mjs").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "(known already)") || !strings.Contains(string(out), "declined: insufficient_funds") || !strings.Contains(string(out), "refunded 500") {
+	out, err := w.node(dir, w.serve(), []string{"PAYMENTS=" + t.TempDir()},
+		"example/shop.mjs").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "(known already)") ||
+		!strings.Contains(string(out), "declined: insufficient_funds") ||
+		!strings.Contains(string(out), "refunded 500") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

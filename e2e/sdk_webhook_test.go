@@ -18,7 +18,8 @@ import (
 	"paidonce/outbox"
 )
 
-// delivery is a webhook as it arrived, and the secret that its receiver knows: what the SDKs' own tests are given to check.
+// delivery is a webhook as it arrived, and the secret that its receiver knows: what the SDKs' own
+// tests are given to check.
 type delivery struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
@@ -47,12 +48,13 @@ func delivered(t *testing.T, w *world) delivery {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	endpoint, _, err := outbox.New(outbox.Config{Pool: pool}).PutEndpoint(t.Context(), account, "hook", outbox.EndpointParams{URL: sink.URL, EnabledEvents: []string{"*"}})
+	endpoint, _, err := outbox.New(outbox.Config{Pool: pool}).PutEndpoint(t.Context(), account,
+		"hook", outbox.EndpointParams{URL: sink.URL, EnabledEvents: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := w.client(w.serve()).Charge("k", twenty); a.Code != http.StatusCreated {
-		t.Fatalf("%d %s", a.Code, a.Body)
+		t.Fatalf("got %d %s, want 201", a.Code, a.Body)
 	}
 	w.must("relay", "--once")
 	mu.Lock()
@@ -65,17 +67,20 @@ func delivered(t *testing.T, w *world) delivery {
 	return got[0]
 }
 
-// Stripe's libraries take our deliveries for Stripe's; our SDKs check the signature of Standard Webhooks.
+// Stripe's libraries take our deliveries for Stripe's; our SDKs check the signature of Standard
+// Webhooks.
 func TestWebhooksAreVerified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true")
 	d := delivered(t, w)
 	event, err := webhook.ConstructEvent([]byte(d.Body), d.Headers["stripe-signature"], d.Secret)
 	var charge stripe.Charge
-	if err != nil || event.Type != "charge.succeeded" || json.Unmarshal(event.Data.Raw, &charge) != nil || charge.Amount != 2000 {
+	if err != nil || event.Type != "charge.succeeded" ||
+		json.Unmarshal(event.Data.Raw, &charge) != nil || charge.Amount != 2000 {
 		t.Errorf("stripe-go: %+v %v", event, err)
 	}
-	if _, err := webhook.ConstructEvent([]byte(d.Body+" "), d.Headers["stripe-signature"], d.Secret); err == nil {
+	if _, err := webhook.ConstructEvent([]byte(d.Body+" "), d.Headers["stripe-signature"],
+		d.Secret); err == nil {
 		t.Error("stripe-go takes a changed body")
 	}
 	text, err := json.Marshal(d)
@@ -88,19 +93,22 @@ func TestWebhooksAreVerified(t *testing.T) {
 	}
 	idle := &proc{url: "http://127.0.0.1:1"} // nothing is asked of the API
 	t.Run("Go SDK", func(t *testing.T) {
-		if said := w.goTool(idle, goSDK, []string{"DELIVERY=" + file}, "test", "-count=1", "-v", "-run", "TestLiveWebhook", "."); !strings.Contains(said, "--- PASS: TestLiveWebhook") {
+		if said := w.goTool(idle, goSDK, []string{"DELIVERY=" + file}, "test", "-count=1", "-v",
+			"-run", "TestLiveWebhook", "."); !strings.Contains(said, "--- PASS: TestLiveWebhook") {
 			t.Error(said)
 		}
 	})
 	t.Run("Python SDK", func(t *testing.T) {
 		needsPython(t)
-		out, err := w.python(pythonSDK, idle, []string{"DELIVERY=" + file}, "-m", "tests.delivery").CombinedOutput()
+		out, err := w.python(pythonSDK, idle, []string{"DELIVERY=" + file}, "-m",
+			"tests.delivery").CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != "charge.succeeded 2000" {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
 	for name, script := range map[string]string{
-		"stripe-newest": "stripe.webhook.mjs", "stripe-2023": "stripe.webhook.mjs", "TypeScript SDK": "test/delivery.mjs",
+		"stripe-newest": "stripe.webhook.mjs", "stripe-2023": "stripe.webhook.mjs",
+		"TypeScript SDK": "test/delivery.mjs",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var dir string
@@ -109,7 +117,8 @@ func TestWebhooksAreVerified(t *testing.T) {
 			} else {
 				dir = stripeNode(t)
 			}
-			out, err := w.node(dir, idle, []string{"DELIVERY=" + file, "STRIPE_MODULE=" + name}, script).CombinedOutput()
+			out, err := w.node(dir, idle, []string{"DELIVERY=" + file, "STRIPE_MODULE=" + name},
+				script).CombinedOutput()
 			if err != nil || strings.TrimSpace(string(out)) != "charge.succeeded 2000" {
 				t.Errorf("%v\n%s", err, out)
 			}

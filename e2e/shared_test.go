@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// N-003: another program with goose was in the database before us, with versions numbered like
+// Another program with goose was in the database before us, with versions numbered like
 // ours, fewer, or by time; or it has tables of the names of ours, and we a schema of our own.
 func TestDatabaseOfAnotherProgram(t *testing.T) {
 	t.Parallel()
@@ -32,8 +32,10 @@ func TestDatabaseOfAnotherProgram(t *testing.T) {
 			if c.schema != "" {
 				execSQL(t, w.dbURL, "CREATE TABLE charges (id bigint)")
 				r := w.run(nil, "migrate")
-				if r.code != 1 || !strings.Contains(r.stderr, "charges; ") || !strings.Contains(r.stderr, "search_path") {
-					t.Errorf("exit code %d, %s, want what is in the way and what to do", r.code, r.stderr)
+				if r.code != 1 || !strings.Contains(r.stderr, "charges; ") ||
+					!strings.Contains(r.stderr, "search_path") {
+					t.Errorf("exit code %d, %s, want what is in the way and what to do", r.code,
+						r.stderr)
 				}
 				execSQL(t, w.dbURL, "CREATE SCHEMA "+c.schema)
 				u, err := url.Parse(w.dbURL)
@@ -46,13 +48,16 @@ func TestDatabaseOfAnotherProgram(t *testing.T) {
 				w.dbURL = u.String()
 				w.env = append(w.env, "DATABASE_URL="+w.dbURL)
 			}
-			if r := w.run(nil, "serve"); r.code != 1 || !strings.Contains(r.stderr, "paidonce migrate") {
+			if r := w.run(nil, "serve"); r.code != 1 ||
+				!strings.Contains(r.stderr, "paidonce migrate") {
 				t.Errorf("serve without a schema: exit code %d, %s", r.code, r.stderr)
 			}
-			if r := w.must("migrate", "status"); strings.Count(r.stdout, "pending") != strings.Count(r.stdout, "\n") {
+			if r := w.must("migrate", "status"); strings.Count(r.stdout,
+				"pending") != strings.Count(r.stdout, "\n") {
 				t.Errorf("nothing is applied, and the status is\n%s", r.stdout)
 			}
-			if r := w.must("migrate"); strings.Contains(r.stdout, "current") || !strings.Contains(r.stdout, "applied 00001_") {
+			if r := w.must("migrate"); strings.Contains(r.stdout, "current") ||
+				!strings.Contains(r.stdout, "applied 00001_") {
 				t.Errorf("an empty schema is migrated: %s", r.stdout)
 			}
 			if r := w.must("migrate"); !strings.Contains(r.stdout, "current") {

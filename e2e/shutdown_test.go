@@ -46,7 +46,8 @@ func TestTerminatedInstanceEndsItsCharges(t *testing.T) {
 	}
 	c := w.client(other)
 	for i, a := range answers {
-		if again := c.Charge(fmt.Sprint("k", i), twenty); !again.Replayed() || string(again.Body) != string(a.Body) {
+		if again := c.Charge(fmt.Sprint("k", i), twenty); !again.Replayed() ||
+			string(again.Body) != string(a.Body) {
 			t.Errorf("through the other instance: %d %s", again.Code, again.Body)
 		}
 	}
@@ -54,7 +55,8 @@ func TestTerminatedInstanceEndsItsCharges(t *testing.T) {
 	w.checkBooks()
 }
 
-// A client that waits for the result of another instance's work does not keep the process: it is told to come again.
+// A client that waits for the result of another instance's work does not keep the process: it is
+// told to come again.
 func TestTerminatedInstanceLetsWaitersGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=40s", "PAIDONCE_STALE_AFTER=90s")
@@ -70,7 +72,8 @@ func TestTerminatedInstanceLetsWaitersGo(t *testing.T) {
 		defer close(waited)
 		a, err = try(t, waiter, "k", twenty, "Prefer", "wait=30")
 	}()
-	// That it waits shows nowhere outside. Should it not have come yet, it is refused: the test then shows less, and passes.
+	// That it waits shows nowhere outside. Should it not have come yet, it is refused: the test
+	// then shows less, and passes.
 	time.Sleep(500 * time.Millisecond)
 	p.signal(syscall.SIGTERM)
 	<-waited
@@ -85,7 +88,8 @@ func TestTerminatedInstanceLetsWaitersGo(t *testing.T) {
 	}
 }
 
-// The second signal ends the process at once, in the middle of a charge; the charge is recoverable as after any kill.
+// The second signal ends the process at once, in the middle of a charge; the charge is recoverable
+// as after any kill.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PAIDONCE_PROVIDER_TIMEOUT=40s", "PAIDONCE_STALE_AFTER=90s")
@@ -95,14 +99,16 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	w.sim.awaitRequests(1)
 	p.signal(syscall.SIGTERM)
 	p.await("shutting down")
-	// Again and again: the first of these may come before the process has put the default action back.
+	// Again and again: the first of these may come before the process has put the default action
+	// back.
 	eventually(t, "the end", func() bool { p.signal(syscall.SIGTERM); return p.ended() })
 	if status, ok := p.wait().Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
 		t.Errorf("%v, want that the signal ended it", p.cmd.ProcessState)
 	}
 }
 
-// PB-273: the reconciler is told to go in the middle of an operation: it ends that one. Killed, its lease expires.
+// The reconciler is told to go in the middle of an operation: it ends that one. Killed, its lease
+// expires.
 func TestReconcilerTerminated(t *testing.T) {
 	t.Parallel()
 	for _, hard := range []bool{false, true} {
@@ -129,8 +135,10 @@ func TestReconcilerTerminated(t *testing.T) {
 					t.Errorf("the key is %s after the reconciler's orderly end, want completed", s)
 				}
 			}
-			if a, _ := until(t, func() *apitest.Client { return c }, "k", twenty); a.Code != http.StatusCreated {
-				t.Errorf("%d %s", a.Code, a.Body)
+			if a, _ := until(t, func() *apitest.Client {
+				return c
+			}, "k", twenty); a.Code != http.StatusCreated {
+				t.Errorf("got %d %s, want 201", a.Code, a.Body)
 			}
 			w.sim.mustHave(t, 1)
 			w.checkBooks()

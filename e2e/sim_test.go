@@ -24,7 +24,8 @@ func (w *world) startSim() *sim {
 func (w *world) runSim(s *sim, listen string) {
 	w.t.Helper()
 	// Without fsync: it survives being killed, and no test cuts the power.
-	s.proc = w.start("stripesim", w.command(nil, "stripesim", "--listen", listen, "--ledger", s.ledger, "--fsync=false"))
+	s.proc = w.start("stripesim",
+		w.command(nil, "stripesim", "--listen", listen, "--ledger", s.ledger, "--fsync=false"))
 	s.url = "http://" + s.await(`Stripe simulator on http://(\S+)`)[1]
 }
 
@@ -68,7 +69,8 @@ type fault map[string]any
 func (s *sim) arm(count int, f fault) {
 	s.t.Helper()
 	s.control(http.MethodPost, "faults", map[string]any{
-		"match": map[string]any{"method": "POST", "path": "/v1/charges"}, "count": count, "fault": f,
+		"match": map[string]any{"method": "POST", "path": "/v1/charges"}, "count": count,
+		"fault": f,
 	}, nil)
 }
 
@@ -96,7 +98,9 @@ func (s *sim) stats() (n simStats) {
 // awaitRequests waits until so many charges were asked for.
 func (s *sim) awaitRequests(n int) {
 	s.t.Helper()
-	eventually(s.t, "requests at the provider", func() bool { return s.stats().ChargeRequests >= n })
+	eventually(s.t, "requests at the provider", func() bool {
+		return s.stats().ChargeRequests >= n
+	})
 }
 
 type simCharge struct {
@@ -134,10 +138,12 @@ func (s *sim) sent() (posts []simRequest) {
 	return posts
 }
 
-// mustHave fails the test unless the provider has so many charges, each asked for under one key of its own.
+// mustHave fails the test unless the provider has so many charges, each asked for under one key of
+// its own.
 func (s *sim) mustHave(t testing.TB, charges int) {
 	t.Helper()
 	if n := s.stats(); n.Charges != charges || n.DistinctKeys != charges || n.Mismatched != 0 {
-		t.Errorf("the provider has %d charges under %d keys (%d mismatches), want %d and one key each", n.Charges, n.DistinctKeys, n.Mismatched, charges)
+		t.Errorf("the provider has %d charges under %d keys (%d mismatches), want %d and one "+
+			"key each", n.Charges, n.DistinctKeys, n.Mismatched, charges)
 	}
 }

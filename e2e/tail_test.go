@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -41,7 +42,8 @@ func tailed(p *proc) (ids []string) {
 	return ids
 }
 
-// A tail over a server that is killed and comes back prints each event exactly once, in their order, and says once an outage that there is no answer.
+// A tail over a server that is killed and comes back prints each event exactly once, in their
+// order, and says once an outage that there is no answer.
 func TestTailMissesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,16 +51,20 @@ func TestTailMissesNothing(t *testing.T) {
 	address := strings.TrimPrefix(p.url, "http://")
 	c := w.client(p)
 	charge := func(i int) {
-		if a, _ := until(t, func() *apitest.Client { return c }, fmt.Sprint("k-", i), order(100+i)); a.Code != http.StatusCreated {
+		if a, _ := until(t, func() *apitest.Client {
+			return c
+		}, fmt.Sprint("k-", i), order(100+i)); a.Code != http.StatusCreated {
 			t.Errorf("charge %d: %d %s", i, a.Code, a.Body)
 		}
 	}
 	charge(0)
 	first := w.events(p)[0]
 	tail := func(args ...string) *proc {
-		return w.start("tail", w.command(w.asClient(p), append([]string{"events", "tail"}, args...)...))
+		return w.start("tail",
+			w.command(w.asClient(p), append([]string{"events", "tail"}, args...)...))
 	}
-	fromStart, fromNow, last, after := tail("--json", "--from-start"), tail(), tail("-n", "5"), tail("--json", "--after", first)
+	fromStart, fromNow, last, after := tail("--json", "--from-start"), tail(), tail("-n", "5"),
+		tail("--json", "--after", first)
 	tails := []*proc{fromStart, fromNow, last, after}
 	for _, table := range []*proc{fromNow, last} {
 		table.await(`TIME +TYPE +OBJECT`) // it has found its place
@@ -69,7 +75,9 @@ func TestTailMissesNothing(t *testing.T) {
 		charge(1 + round*each)
 		seen := w.events(p)
 		for _, tail := range tails {
-			eventually(t, tail.name+" has caught up", func() bool { return slices.Contains(tailed(tail), seen[len(seen)-1]) })
+			eventually(t, tail.name+" has caught up", func() bool {
+				return slices.Contains(tailed(tail), seen[len(seen)-1])
+			})
 		}
 		done := make(chan struct{})
 		go func() {
@@ -77,10 +85,14 @@ func TestTailMissesNothing(t *testing.T) {
 			together(each-1, func(i int) { charge(2 + round*each + i) })
 		}()
 		if round < rounds-1 {
-			eventually(t, "charges are under way", func() bool { return len(w.sim.charges()) > 2+round*each })
+			eventually(t, "charges are under way", func() bool {
+				return len(w.sim.charges()) > 2+round*each
+			})
 			p.kill()
 			for _, tail := range tails {
-				eventually(t, tail.name+" notices", func() bool { return strings.Count(tail.output(), "trying again until it answers") == round+1 })
+				eventually(t, tail.name+" notices", func() bool {
+					return strings.Count(tail.output(), "trying again until it answers") == round+1
+				})
 			}
 			p = w.serve("PAIDONCE_LISTEN=" + address)
 		}
@@ -102,10 +114,12 @@ func TestTailMissesNothing(t *testing.T) {
 			t.Errorf("%v after Ctrl-C: %v, want exit code 0", tail.cmd.Args, state)
 		}
 		if got := tailed(tail); !slices.Equal(got, want) {
-			t.Errorf("%v: %d events\n%v\nwant %d\n%v", tail.cmd.Args, len(got), got, len(want), want)
+			t.Errorf("%v: %d events\n%v\nwant %d\n%v", tail.cmd.Args, len(got), got, len(want),
+				want)
 		}
 		if n := strings.Count(tail.output(), "trying again"); n != rounds-1 {
-			t.Errorf("%v said %d times that there is no answer, want once an outage", tail.cmd.Args, n)
+			t.Errorf("%v said %d times that there is no answer, want once an outage", tail.cmd.Args,
+				n)
 		}
 	}
 }
@@ -118,13 +132,15 @@ func TestTailCommand(t *testing.T) {
 	tail := func(args ...string) result {
 		return w.run(env, append([]string{"events", "tail", "--once"}, args...)...)
 	}
-	if r := tail("--from-start"); r.code != 0 || strings.Count(r.stdout, "\n") != 1 || r.stderr != "" {
+	if r := tail("--from-start"); r.code != 0 || strings.Count(r.stdout, "\n") != 1 ||
+		r.stderr != "" {
 		t.Errorf("no events: %+v", r)
 	}
 	if r := tail("-n", "3", "--json"); r.code != 0 || r.stdout != "" || r.stderr != "" {
 		t.Errorf("no events: %+v", r)
 	}
-	held := c.Charge("held", `{"amount":2000,"currency":"usd","source":"tok_visa","capture":false}`).ID()
+	held := c.Charge("held",
+		`{"amount":2000,"currency":"usd","source":"tok_visa","capture":false}`).ID()
 	c.Charge("declined", `{"amount":2100,"currency":"eur","source":"tok_chargeDeclined"}`)
 	c.Post("/v1/charges/"+held+"/capture", "captured", "")
 	refund := c.Post("/v1/refunds", "back", fmt.Sprintf(`{"charge":%q,"amount":500}`, held)).ID()
@@ -134,7 +150,10 @@ func TestTailCommand(t *testing.T) {
 		t.Fatalf("%d events: %q", len(all), rows)
 	}
 	for i, want := range []string{
-		`TIME +TYPE +OBJECT +AMOUNT +STATUS +EVENT`, `charge\.succeeded +` + held + ` +2000 usd +authorised`, `charge\.failed +ch_\w+ +2100 eur +failed`, `charge\.captured +` + held + ` +2000 usd +succeeded`,
+		`TIME +TYPE +OBJECT +AMOUNT +STATUS +EVENT`,
+		`charge\.succeeded +` + held + ` +2000 usd +authorised`,
+		`charge\.failed +ch_\w+ +2100 eur +failed`,
+		`charge\.captured +` + held + ` +2000 usd +succeeded`,
 	} {
 		if i > 0 {
 			want = `^20\d\d-\d\d-\d\dT\S+Z +` + want + ` +` + all[i-1] + `$`
@@ -143,15 +162,19 @@ func TestTailCommand(t *testing.T) {
 			t.Errorf("row %d: %q, want %s", i, rows[i], want)
 		}
 	}
-	if !strings.Contains(strings.Join(rows[4:], "\n"), "refund.created          "+refund+"  500 usd ") {
+	if !strings.Contains(strings.Join(rows[4:], "\n"),
+		"refund.created          "+refund+"  500 usd ") {
 		t.Errorf("no row of the refund: %q", rows[4:])
 	}
 	for _, tc := range []struct {
 		args []string
 		want []string
 	}{
-		{[]string{"--from-start"}, all}, {[]string{"--after", all[1]}, all[2:]}, {[]string{"--after", all[len(all)-1]}, nil}, {[]string{"-n", "2"}, all[len(all)-2:]},
-		{[]string{"-n", "100"}, all}, {[]string{"-n", "0"}, nil}, {[]string{"-n", "3", "--type", "charge.failed"}, all[1:2]}, {[]string{"--from-start", "--type", "charge.dispute.created"}, nil},
+		{[]string{"--from-start"}, all}, {[]string{"--after", all[1]}, all[2:]},
+		{[]string{"--after", all[len(all)-1]}, nil}, {[]string{"-n", "2"}, all[len(all)-2:]},
+		{[]string{"-n", "100"}, all}, {[]string{"-n", "0"}, nil},
+		{[]string{"-n", "3", "--type", "charge.failed"}, all[1:2]},
+		{[]string{"--from-start", "--type", "charge.dispute.created"}, nil},
 	} {
 		r := tail(append(tc.args, "--json")...)
 		var got []string
@@ -180,19 +203,37 @@ func TestTailErrors(t *testing.T) {
 	run := func(env []string, args ...string) result {
 		return w.run(env, append([]string{"events", "tail"}, args...)...)
 	}
+	another := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"object":"health"}`)
+	}))
+	defer another.Close()
 	for name, tc := range map[string]struct {
 		r    result
 		code int
 		says string
 	}{
-		"wrong key":        {run(append(env, "PAIDONCE_API_KEY=sk_wrong")), 1, "paidonce apikeys create"},
-		"no key":           {run(append(env, "PAIDONCE_API_KEY=")), 1, "PAIDONCE_API_KEY is not set"},
-		"no URL":           {run(append(env, "PAIDONCE_URL=localhost:8080")), 1, "has to be a URL"},
-		"no Paidonce":      {run(append(env, "PAIDONCE_URL="+p.url+"/elsewhere")), 1, "check PAIDONCE_URL"},
-		"no list":          {run(append(env, "PAIDONCE_URL="+p.url+"/healthz?")), 1, "check PAIDONCE_URL"},
-		"lost cursor":      {run(env, "--after", "evt_gone"), 1, "--from-start"},
-		"unknown type":     {run(env, "--type", "charge.exploded"), 1, "there are no events of this type"},
-		"no server":        {run(append(env, "PAIDONCE_URL=http://127.0.0.1:1"), "--once", "--from-start"), 1, "PAIDONCE_URL says where it is"},
+		"wrong key": {
+			run(append(env, "PAIDONCE_API_KEY=sk_wrong")), 1, "paidonce apikeys create",
+		},
+		"no key": {
+			run(append(env, "PAIDONCE_API_KEY=")), 1, "PAIDONCE_API_KEY is not set",
+		},
+		"a query": {run(append(env, "PAIDONCE_URL="+p.url+"/?")), 1, "has to be a URL"},
+		"no URL":  {run(append(env, "PAIDONCE_URL=localhost:8080")), 1, "has to be a URL"},
+		"no Paidonce": {
+			run(append(env, "PAIDONCE_URL="+p.url+"/elsewhere")), 1, "check PAIDONCE_URL",
+		},
+		"no list": {
+			run(append(env, "PAIDONCE_URL="+another.URL)), 1, "check PAIDONCE_URL",
+		},
+		"lost cursor": {run(env, "--after", "evt_gone"), 1, "--from-start"},
+		"unknown type": {
+			run(env, "--type", "charge.exploded"), 1, "there are no events of the type charge.exploded",
+		},
+		"no server": {
+			run(append(env, "PAIDONCE_URL=http://127.0.0.1:1"), "--once", "--from-start"), 1,
+			"PAIDONCE_URL says where it is",
+		},
 		"nothing to print": {run(env, "--once"), 2, "--after, --from-start or -n"},
 		"two places":       {run(env, "--after", "evt_x", "-n", "1"), 2, "only one of"},
 		"empty place":      {run(env, "--after", ""), 2, "--after"},
@@ -200,16 +241,19 @@ func TestTailErrors(t *testing.T) {
 		"no number":        {run(env, "-n", "x"), 2, "-n"},
 		"argument":         {run(env, "evt_x"), 2, "--help"},
 	} {
-		if tc.r.code != tc.code || !strings.Contains(tc.r.stderr, tc.says) || strings.Count(tc.r.stderr, "\n") != 1 || tc.r.stdout != "" {
+		if tc.r.code != tc.code || !strings.Contains(tc.r.stderr, tc.says) ||
+			strings.Count(tc.r.stderr, "\n") != 1 || tc.r.stdout != "" {
 			t.Errorf("%s: %+v, want exit code %d and %q", name, tc.r, tc.code, tc.says)
 		}
 	}
 	// Also when it has been running for a while: here its key is revoked.
 	key := w.newKey("shop")
-	late := w.start("tail", w.command(append(env, "PAIDONCE_API_KEY="+key.APIKey), "events", "tail"))
+	late := w.start("tail", w.command(append(env, "PAIDONCE_API_KEY="+key.APIKey), "events",
+		"tail"))
 	late.await(`TIME`)
 	w.must("apikeys", "revoke", key.ID)
-	if state := late.wait(); state.ExitCode() != 1 || !strings.Contains(late.output(), "api_key_invalid") || strings.Contains(late.output(), key.APIKey) {
+	if state := late.wait(); state.ExitCode() != 1 || !strings.Contains(late.output(),
+		"api_key_invalid") || strings.Contains(late.output(), key.APIKey) {
 		t.Errorf("after its key was revoked: %v %s", state, late.output())
 	}
 }

@@ -50,14 +50,15 @@ func hold(t *testing.T, url string, tables ...string) (letGo func()) {
 // unharmed reports whether no request had to be sent again.
 func (l *load) unharmed(t *testing.T) {
 	t.Helper()
-	if resends, unavailable := l.mostResends.Load(), l.unavailable.Load(); resends > 0 || unavailable > 0 {
+	if resends, unavailable := l.mostResends.Load(), l.unavailable.Load(); resends > 0 ||
+		unavailable > 0 {
 		t.Errorf("%d answers were 503, and a request was sent again %d times", unavailable, resends)
 	}
 }
 
-// N-004: a deployment during the nightly dump. This binary is the release before, and the
-// migrations of the next one are made up: one wants a table for itself, one builds an index. Who
-// migrates waits for the dump, and nobody waits for who migrates.
+// A deployment during the nightly dump. This binary is the release before, and the
+// migrations of the next one are made up: one wants a table for itself, one builds an index. The
+// migration waits for the dump, and nobody waits for the migration.
 func TestRequestsGoOnDuringAMigration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -65,8 +66,13 @@ func TestRequestsGoOnDuringAMigration(t *testing.T) {
 	l := w.load(3, func() *apitest.Client { return c })
 	l.progress(t, 6)
 	files := fstest.MapFS{
-		"99998_column.sql": {Data: []byte("-- +goose Up\nALTER TABLE charges ADD COLUMN next integer;\n")},
-		"99999_index.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY next ON charges (next);\n")},
+		"99998_column.sql": {
+			Data: []byte("-- +goose Up\nALTER TABLE charges ADD COLUMN next integer;\n"),
+		},
+		"99999_index.sql": {
+			Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\n" +
+				"CREATE INDEX CONCURRENTLY next ON charges (next);\n"),
+		},
 	}
 	embedded, err := fs.Sub(db.Migrations, "migrations")
 	if err != nil {
@@ -86,7 +92,9 @@ func TestRequestsGoOnDuringAMigration(t *testing.T) {
 	letGo, letSnapshotGo := hold(t, w.dbURL, "charges"), hold(t, w.dbURL, "accounts")
 	waits, ended := make(chan string, 100), make(chan error, 1)
 	go func() {
-		ended <- db.Migrate(context.Background(), w.dbURL, db.MigrateOptions{Files: files, LockTimeout: time.Second, Waiting: func(text string) { waits <- text }})
+		ended <- db.Migrate(context.Background(), w.dbURL, db.MigrateOptions{
+			Files: files, LockTimeout: time.Second, Waiting: func(text string) { waits <- text },
+		})
 	}()
 	for range 2 {
 		select {
@@ -104,7 +112,8 @@ func TestRequestsGoOnDuringAMigration(t *testing.T) {
 	}
 	letGo()
 	eventually(t, "the index waits for whoever may still see old rows", func() bool {
-		return querySQL[int](t, w.dbURL, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY next%' AND wait_event_type = 'Lock'`) == 1
+		return querySQL[int](t, w.dbURL,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY next%' AND wait_event_type = 'Lock'`) == 1
 	})
 	l.progress(t, 12)
 	letSnapshotGo()
@@ -137,7 +146,9 @@ func TestUpgradeFromEachVersion(t *testing.T) {
 		if only != "" && only != fmt.Sprint(version) {
 			continue
 		}
-		t.Run(fmt.Sprint("from ", version), func(t *testing.T) { upgradeFrom(t, filepath.Base(known[version]), rows) })
+		t.Run(fmt.Sprint("from ", version), func(t *testing.T) {
+			upgradeFrom(t, filepath.Base(known[version]), rows)
+		})
 	}
 }
 
@@ -149,13 +160,17 @@ func upgradeFrom(t *testing.T, next, rows string) {
 	})
 	w.sim = w.startSim()
 	w.env = append(w.env, "STRIPE_API_BASE="+w.sim.url)
-	before := &world{t: t, dbURL: w.dbURL, env: w.env, sim: w.sim, names: map[string]int{}, program: serverBefore(t, next)}
+	before := &world{
+		t: t, dbURL: w.dbURL, env: w.env, sim: w.sim, names: map[string]int{},
+		program: serverBefore(t, next),
+	}
 	before.must("migrate")
 	w.apiKey = before.newKey("shop").APIKey
 	fill(t, w.dbURL, rows)
 	p := before.serve()
 	c := w.client(p)
-	c.HTTP = &http.Client{Transport: http.DefaultTransport, Timeout: 2 * patience} // it need not answer as today's description has it
+	// it need not answer as today's description has it
+	c.HTTP = &http.Client{Transport: http.DefaultTransport, Timeout: 2 * patience}
 	l := w.load(3, func() *apitest.Client { return c })
 	l.progress(t, 6)
 	letGo := hold(t, w.dbURL, "charges", "idempotency_keys", "outbox")
@@ -184,7 +199,8 @@ func serverBefore(t *testing.T, migration string) string {
 		}
 		return out
 	}
-	commit := strings.TrimSpace(string(git("log", "--diff-filter=A", "--format=%H", "--", "db/migrations/"+migration)))
+	commit := strings.TrimSpace(string(git("log", "--diff-filter=A", "--format=%H", "--",
+		"db/migrations/"+migration)))
 	if commit == "" {
 		t.Skip(migration, " is not committed")
 	}

@@ -6,21 +6,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"paidonce/db"
+	"paidonce/internal/backoff"
 )
 
 const (
-	// leaseFor is how long a server reads the books before another one may, unless it says that it goes
-	// on: a killed one keeps nobody waiting for long.
+	// leaseFor is how long a server reads the records before another one may, unless it says that
+	// it goes on: a killed one keeps nobody waiting for long.
 	leaseFor = 15 * time.Second
 	// renewEvery leaves room for two lost renewals.
 	renewEvery = leaseFor / 3
-	// callSlack is what a call of the provider may take beyond its limit, until what it made is in its lists.
+	// callSlack is what a call of the provider may take beyond its limit, until what it made is in
+	// its lists.
 	callSlack = 2 * time.Second
-	// overlap is by how much the second walk through the books overlaps with the first: an object may
-	// carry the time at which its request arrived, a call's length before it was made.
+	// overlap is by how much the second walk through the records overlaps with the first: an object
+	// may carry the time at which its request arrived, a call's length before it was made.
 	overlap = 5 * time.Minute
 )
 
@@ -34,9 +34,18 @@ func cutTimeline(name string) (place, timeline string) {
 
 // fork notes that the history has forked: from here on no server claims anything.
 func (g *Guard) fork(ctx context.Context, h db.History, reason string, lossy bool) error {
-	g.cfg.Log.WarnContext(ctx, "the database's history has forked: claims are held until it is known that nothing is missing", "reason", reason)
+	g.cfg.Log.WarnContext(
+		ctx,
+		"the database's history has forked: claims are held until it is known that nothing is missing",
+		"reason", reason,
+	)
 	err := db.Retry(ctx, func(ctx context.Context) error {
-		return db.New().RecoveryOpen(ctx, g.pool, db.RecoveryOpenParams{Reason: reason, Lossy: lossy, History: h.Name(), Alive: aliveWithin})
+		return db.New().RecoveryOpen(
+			ctx, g.pool,
+			db.RecoveryOpenParams{
+				Reason: reason, Lossy: lossy, History: h.Name(), Alive: aliveWithin,
+			},
+		)
 	})
 	if err != nil {
 		return err
@@ -45,14 +54,14 @@ func (g *Guard) fork(ctx context.Context, h db.History, reason string, lossy boo
 	g.place, g.mark = h.Place, h.Mark // from here on this is the database
 	g.mu.Unlock()
 	if lossy {
-		g.cfg.Books.Forget()
+		g.cfg.Records.ClearClaimed()
 	}
-	g.Kick()
+	g.Recheck()
 	return nil
 }
 
-// recover goes on with the recovery that is open: says what this server knows, and, if no other server
-// does, reads the books.
+// recover continues the open recovery: it stores what this server knows and, if no other server
+// does, reads the provider's records.
 func (g *Guard) recover(ctx context.Context, h db.History) error {
 	g.close("the database may have forgotten charges; what the provider has is being looked up")
 	g.mu.Lock()
@@ -80,31 +89,36 @@ func (g *Guard) recover(ctx context.Context, h db.History) error {
 	case row.Silent == 0:
 		return g.finish(ctx, h, row)
 	case waited > settled:
-		return g.fork(ctx, h, "a server that claimed keys is gone, and cannot say whether they are here", true)
+		return g.fork(
+			ctx, h, "a server that claimed keys is gone, and cannot say whether they are here",
+			true,
+		)
 	}
 	return nil
 }
 
 func (g *Guard) lease(ctx context.Context) (row db.RecoveryLeaseRow, held bool, err error) {
-	err = db.Retry(ctx, func(ctx context.Context) (err error) {
-		row, err = db.New().RecoveryLease(ctx, g.pool, db.RecoveryLeaseParams{Token: g.token, Lease: leaseFor})
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return row, false, nil
-	}
-	return row, err == nil, err
+	return db.Found(
+		db.Repeat(
+			ctx, g.pool, db.New().RecoveryLease,
+			db.RecoveryLeaseParams{Token: g.token, Lease: leaseFor},
+		),
+	)
 }
 
-// rebuild reads the books twice: at once, and again when all that was sent before the fork has ended.
-func (g *Guard) rebuild(ctx context.Context, h db.History, row db.RecoveryLeaseRow, settle time.Duration) error {
+// rebuild reads the records twice: at once, and again when all that was sent before the fork has
+// ended.
+func (g *Guard) rebuild(
+	ctx context.Context, h db.History, row db.RecoveryLeaseRow, settle time.Duration,
+) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go g.renew(ctx, stop)
 	settled := time.After(settle)
 	again, err := g.walk(ctx, row)
 	if err == nil {
-		if now, ok := g.cfg.Books.Now(); ok { // a provider that tells no time is read from the same moment again
+		// a provider that tells no time is read from the same moment again
+		if now, ok := g.cfg.Records.Now(); ok {
 			again = now.Add(-overlap)
 		}
 		select {
@@ -120,7 +134,12 @@ func (g *Guard) rebuild(ctx context.Context, h db.History, row db.RecoveryLeaseR
 		err = g.finish(ctx, h, row)
 	}
 	if err != nil {
-		_ = db.New().RecoveryFail(context.WithoutCancel(ctx), g.pool, db.RecoveryFailParams{LastError: db.Clean(err.Error(), errorMax), N: row.N, Token: g.token})
+		_ = db.New().RecoveryFail(
+			context.WithoutCancel(ctx), g.pool,
+			db.RecoveryFailParams{
+				LastError: db.Clean(err.Error(), errorMax), N: row.N, Token: g.token,
+			},
+		)
 	}
 	return err
 }
@@ -128,44 +147,48 @@ func (g *Guard) rebuild(ctx context.Context, h db.History, row db.RecoveryLeaseR
 // errorMax bounds what is stored of a reason, in bytes.
 const errorMax = 1000
 
-// renew keeps the lease while the books are read; a lost one stops the reading.
+// renew keeps the lease while the records are read; losing it stops the reading.
 func (g *Guard) renew(ctx context.Context, stop context.CancelCauseFunc) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(renewEvery):
-		}
+	for backoff.Sleep(ctx, renewEvery) {
 		if _, held, err := g.lease(ctx); err == nil && !held {
-			stop(errors.New("another server reads the books"))
+			stop(errors.New("another server reads the records"))
 			return
 		}
 	}
 }
 
-// walk reads the books from where the recovery begins, which is decided once, and returns that moment.
+// walk reads the records from where the recovery begins, which is decided once, and returns that
+// moment.
 func (g *Guard) walk(ctx context.Context, row db.RecoveryLeaseRow) (time.Time, error) {
 	since := row.Since
 	if since == nil {
-		from, err := g.cfg.Books.Since(ctx)
+		from, err := g.cfg.Records.RebuildFrom(ctx)
 		if err != nil {
 			return from, err
 		}
 		since = &from
 		err = db.Retry(ctx, func(ctx context.Context) error {
-			return db.New().RecoverySince(ctx, g.pool, db.RecoverySinceParams{N: row.N, Since: from})
+			return db.New().RecoverySince(
+				ctx, g.pool, db.RecoverySinceParams{N: row.N, Since: from},
+			)
 		})
 		if err != nil {
 			return from, err
 		}
 	}
-	g.cfg.Log.InfoContext(ctx, "rebuilding what the database has forgotten from the provider's books", "since", *since, "reason", row.Reason)
+	g.cfg.Log.InfoContext(
+		ctx, "rebuilding what the database has forgotten from the provider's records", "since",
+		*since, "reason", row.Reason,
+	)
 	return *since, g.read(ctx, row.N, *since)
 }
 
 func (g *Guard) read(ctx context.Context, n int64, since time.Time) error {
-	return g.cfg.Books.Rebuild(ctx, since, func(ctx context.Context, c Counts) error {
-		g.cfg.Log.InfoContext(ctx, "rebuilt from the provider's books", "charges", c.Charges, "refunds", c.Refunds, "captures", c.Captures)
+	return g.cfg.Records.Rebuild(ctx, since, func(ctx context.Context, c Counts) error {
+		g.cfg.Log.InfoContext(
+			ctx, "rebuilt from the provider's records", "charges", c.Charges, "refunds", c.Refunds,
+			"captures", c.Captures,
+		)
 		return db.RetryConflict(ctx, func(ctx context.Context) error {
 			return db.New().RecoveryCount(ctx, g.pool, db.RecoveryCountParams{
 				Charges: int32(c.Charges), Refunds: int32(c.Refunds), Captures: int32(c.Captures), N: n, //nolint:gosec // of one page
@@ -176,23 +199,21 @@ func (g *Guard) read(ctx context.Context, n int64, since time.Time) error {
 
 // finish vouches for the history and lets claims go on.
 func (g *Guard) finish(ctx context.Context, h db.History, row db.RecoveryLeaseRow) error {
-	var done db.RecoveryFinishRow
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		done, err = db.New().RecoveryFinish(ctx, g.pool, db.RecoveryFinishParams{N: row.N, Token: g.token, History: h.Name(), Timeline: h.Timeline, Lossy: row.Lossy})
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		g.Kick() // something was learnt meanwhile: look again
-		return nil
-	}
+	done, found, err := db.Found(db.Repeat(ctx, g.pool, db.New().RecoveryFinish, db.RecoveryFinishParams{
+		N: row.N, Token: g.token, History: h.Name(), Timeline: h.Timeline, Lossy: row.Lossy,
+	}))
 	if err != nil {
 		return err
+	}
+	if !found {
+		g.Recheck() // something was learnt meanwhile: look again
+		return nil
 	}
 	g.cfg.Log.WarnContext(ctx, "the database's history is vouched for: claims go on", "reason", row.Reason, "complete", !row.Lossy,
 		"charges", done.Charges, "refunds", done.Refunds, "captures", done.Captures)
 	g.mu.Lock()
 	g.probed = true
 	g.mu.Unlock()
-	g.Kick()
+	g.Recheck()
 	return nil
 }

@@ -6,18 +6,20 @@ import (
 	"encoding/binary"
 )
 
-// fingerprintVersion is stored with each hash. A new rule gets a new number and the old function stays, so that a deployment still
-// recognises the requests of the one before.
+// fingerprintVersion is stored with each hash. A new rule gets a new number and the old function
+// stays, so that a deployment still recognises the requests of the one before.
 const fingerprintVersion = 1
 
-// Fingerprint reports whether two requests are the same: method, path, query and parameters, never headers.
+// Fingerprint reports whether two requests are the same: method, path, query and parameters, never
+// headers.
 type Fingerprint struct {
-	parts [4][]byte
+	parts [][]byte
 }
 
-// NewFingerprint takes the parts in canonical form: query sorted, parameters key-sorted with exact numbers.
+// NewFingerprint takes the parts in canonical form: query sorted, parameters key-sorted with exact
+// numbers.
 func NewFingerprint(method, path, query string, params []byte) Fingerprint {
-	return Fingerprint{parts: [4][]byte{[]byte(method), []byte(path), []byte(query), params}}
+	return Fingerprint{parts: [][]byte{[]byte(method), []byte(path), []byte(query), params}}
 }
 
 // Current returns the hash by the current rule, and the number of that rule.
@@ -25,7 +27,8 @@ func (f Fingerprint) Current() (version int16, hash []byte) {
 	return fingerprintVersion, f.v1()
 }
 
-// Matches reports whether a stored hash is of this request. known is false for a rule that this binary has not heard of: then nothing is known.
+// Matches reports whether a stored hash is of this request. known is false for a rule that this
+// binary does not have: then same says nothing.
 func (f Fingerprint) Matches(version int16, hash []byte) (same, known bool) {
 	switch version {
 	case 1:
@@ -35,7 +38,8 @@ func (f Fingerprint) Matches(version int16, hash []byte) (same, known bool) {
 	}
 }
 
-// v1 is SHA-256 over the parts, each preceded by its length, so that no byte can move from one part to the next unseen.
+// v1 is SHA-256 over the parts, each preceded by its length, so that no byte can move from one part
+// to the next unseen.
 func (f Fingerprint) v1() []byte {
 	h := sha256.New()
 	var size [8]byte

@@ -8,74 +8,66 @@ import (
 	"paidonce/db"
 )
 
-var (
-	// ErrHeld: nothing may be claimed or driven at this moment, for a reason that is none of the request's.
-	ErrHeld = errors.New("work is held back")
-	// ErrProviderAway is the [ErrHeld] of a provider that has not answered yet what has to be known of it.
-	ErrProviderAway = fmt.Errorf("the provider has not answered what has to be known of it: %w", ErrHeld)
+// ErrHeld says that nothing may be claimed or driven at this moment, for a reason that has nothing
+// to do with the request.
+var ErrHeld = errors.New("work is held back")
+
+// errHeld says that a row in the database holds claims, which this process did not know yet.
+var errHeld = fmt.Errorf(
+	"the database's history is not vouched for: %w, %w", ErrHeld, ErrUnavailable,
 )
 
-// errHeld: what is in the database holds claims, and this process did not know it yet.
-var errHeld = fmt.Errorf("the database's history is not vouched for: %w, %w", ErrHeld, ErrUnavailable)
+// Gate decides whether keys may be claimed, and operations driven, at all: not while the database
+// may have lost rows. Stored answers are replayed in any case.
+type Gate interface {
+	// Held returns why not, or nil.
+	Held() error
+	// Wait waits a while for what passes by itself, then returns what Held returns.
+	Wait(ctx context.Context) error
+	// Recheck asks the gate to look at the database again, after that has refused a claim.
+	Recheck()
+}
 
-// passGate returns at once while the gate is open. Otherwise a key that is taken is returned, for what
-// is stored may be replayed; a claim of any other waits for the gate. Errors: the gate's, the database's.
-func (e *Engine) passGate(ctx context.Context, r Request) (*record, error) {
-	held := e.Held()
-	if held == nil {
-		return nil, nil
+// held returns why nothing may be claimed or driven at this moment, joined with [ErrUnavailable],
+// or nil.
+func (c *core) held() error {
+	var err error
+	if c.hold != nil {
+		err = c.hold()
 	}
-	k, err := e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
-	if errors.Is(err, ErrNotFound) {
-		if found, err := e.recovered(ctx, r); err != nil || found {
-			return nil, err // claim: the key is taken, and is read again
-		}
-		if e.gate == nil || e.hold != nil && e.hold() != nil {
-			return nil, held
-		}
-		return nil, e.gate.Wait(ctx)
+	if err == nil && c.gate != nil {
+		err = c.gate.Held()
 	}
 	if err != nil {
-		return nil, err
+		return errors.Join(ErrUnavailable, ErrHeld, err)
 	}
-	return &k, nil
-}
-
-// whyNot deals with a key that could not be claimed although it is not there. One that the database had
-// forgotten and that was rebuilt since gets its name back: then it is there. Errors: that claims are held,
-// or the database's.
-func (e *Engine) whyNot(ctx context.Context, r Request) error {
-	found, err := e.recovered(ctx, r)
-	if err != nil || found {
-		return err
-	}
-	return e.heldBack(ctx)
-}
-
-// recovered moves the row of a rebuilt key to where every other one is, and reports whether there was one.
-func (e *Engine) recovered(ctx context.Context, r Request) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	var n int64
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		n, err = e.queries.KeyRecovered(ctx, e.pool, db.KeyRecoveredParams{AccountID: r.AccountID, Key: r.Key})
-		return err
-	})
-	return n > 0, err
+	return nil
 }
 
 // heldBack returns an error when the database holds claims.
-func (e *Engine) heldBack(ctx context.Context) error {
-	var held bool
-	err := db.Retry(ctx, func(ctx context.Context) (err error) {
-		held, err = e.queries.RecoveryOpened(ctx, e.pool)
-		return err
-	})
+func (c *core) heldBack(ctx context.Context) error {
+	held, err := db.Read0(ctx, c.pool, c.queries.RecoveryOpened)
 	if err != nil || !held {
 		return err
 	}
-	if e.gate != nil {
-		e.gate.Kick()
+	return c.recheck()
+}
+
+// recheck lets the gate look again, and returns errHeld.
+func (c *core) recheck() error {
+	if c.gate != nil {
+		c.gate.Recheck()
 	}
 	return errHeld
+}
+
+// moveRecovered moves the row of a key that the database had forgotten, and that was rebuilt since,
+// to the table of all other keys. It reports whether there was one.
+func (c *core) moveRecovered(ctx context.Context, account, key string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	n, err := db.Repeat(
+		ctx, c.pool, c.queries.KeyRecovered, db.KeyRecoveredParams{AccountID: account, Key: key},
+	)
+	return n > 0, err
 }

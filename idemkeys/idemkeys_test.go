@@ -23,7 +23,7 @@ func TestParseKey(t *testing.T) {
 	}{
 		{nil, "", ErrKeyMissing},
 		{[]string{"abc"}, "abc", nil},
-		{[]string{`"abc"`}, "abc", nil}, // PB-157: the quoted form names the same key
+		{[]string{`"abc"`}, "abc", nil}, // the quoted form names the same key
 		{[]string{"  abc\t"}, "abc", nil},
 		{[]string{`a"b`}, `a"b`, nil},
 		{[]string{`"a\"b"`}, `a"b`, nil},
@@ -32,12 +32,12 @@ func TestParseKey(t *testing.T) {
 		{[]string{"a b"}, "a b", nil},
 		{[]string{long}, long, nil},
 		{[]string{`"` + long + `"`}, long, nil},
-		{[]string{""}, "", ErrKeyInvalid},         // PB-152: an empty key is not "no key"
+		{[]string{""}, "", ErrKeyInvalid},         // an empty key is not "no key"
 		{[]string{"   "}, "", ErrKeyInvalid},      //
 		{[]string{`"  "`}, "", ErrKeyInvalid},     //
 		{[]string{`""`}, "", ErrKeyInvalid},       //
-		{[]string{long + "k"}, "", ErrKeyInvalid}, // PB-154
-		{[]string{"a", "a"}, "", ErrKeyInvalid},   // trap 21
+		{[]string{long + "k"}, "", ErrKeyInvalid}, // too long
+		{[]string{"a", "a"}, "", ErrKeyInvalid},   // two headers
 		{[]string{`"abc`}, "", ErrKeyInvalid},
 		{[]string{`"abc"x`}, "", ErrKeyInvalid},
 		{[]string{`"abc";p=1`}, "", ErrKeyInvalid},
@@ -66,13 +66,14 @@ func FuzzParseKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if key == "" || len(key) > KeyMax || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		if key == "" || len(key) > KeyMax ||
+			strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Errorf("accepted %q as %q", s, key)
 		}
 	})
 }
 
-// Trap 31: method, path, query and parameters all count, and no byte moves from one part to the next unseen.
+// Method, path, query and parameters all count, and no byte moves from one part to the next unseen.
 func TestFingerprintCoversEveryPart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,14 +90,17 @@ func TestFingerprintCoversEveryPart(t *testing.T) {
 	})
 }
 
-// Trap 33: a stored hash is checked by the rule it was made by. These bytes must never change; a new rule gets a new number.
+// A stored hash is checked by the rule it was made by. These bytes must never change; a new rule
+// gets a new number.
 func TestFingerprintRulesAreKept(t *testing.T) {
 	t.Parallel()
 	f := NewFingerprint("POST", "/v1/charges", "", []byte(`{"amount":1}`))
 	stored := []byte("\xb1\x6c\x13\x07\xb0\x29\xff\xfa")
 	_, now := f.Current()
 	if !bytes.HasPrefix(now, stored) {
-		t.Errorf("the hash of rule 1 begins with %x now, and with %x in every database", now[:8], stored)
+		t.Errorf(
+			"the hash of rule 1 begins with %x now, and with %x in every database", now[:8], stored,
+		)
 	}
 	if _, known := f.Matches(99, now); known {
 		t.Error("a rule from the future counts as known")
@@ -107,7 +111,9 @@ func keyRow(status Status, change func(*record)) record {
 	f := NewFingerprint("POST", "/", "", nil)
 	version, hash := f.Current()
 	k := record{}
-	k.IdempotencyKey = db.IdempotencyKey{Status: string(status), HashVersion: version, RequestHash: hash, Attempts: 1}
+	k.IdempotencyKey = db.IdempotencyKey{
+		Status: string(status), HashVersion: version, RequestHash: hash, Attempts: 1,
+	}
 	if change != nil {
 		change(&k)
 	}
@@ -116,37 +122,42 @@ func keyRow(status Status, change func(*record)) record {
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	same, other := NewFingerprint("POST", "/", "", nil), NewFingerprint("POST", "/", "", []byte("x"))
+	same, other := NewFingerprint("POST", "/", "", nil), NewFingerprint(
+		"POST", "/", "", []byte("x"),
+	)
 	token, now := "t", time.Unix(1, 0)
 	leased := func(k *record) { k.IdempotencyKey.LeaseToken = &token }
 	stale := func(k *record) { leased(k); k.Stale = true }
 	parked := func(k *record) { k.IdempotencyKey.ParkedAt = &now }
 	expired := func(k *record) { k.Expired = true }
-	tired := func(k *record) { k.IdempotencyKey.Attempts = eagerAttempts; k.AttemptAgeSeconds = 1 }
-	rested := func(k *record) { k.IdempotencyKey.Attempts = eagerAttempts; k.AttemptAgeSeconds = 3 }
+	tired := func(k *record) { k.IdempotencyKey.Attempts = unpacedAttempts; k.AttemptAgeSeconds = 1 }
+	rested := func(k *record) { k.IdempotencyKey.Attempts = unpacedAttempts; k.AttemptAgeSeconds = 3 }
 	future := func(k *record) { k.IdempotencyKey.HashVersion = 99 }
 	for name, c := range map[string]struct {
 		k    record
 		f    Fingerprint
 		want verdict
 	}{
-		"finished":                       {keyRow(Completed, nil), same, replay},
-		"finished, other request":        {keyRow(Completed, nil), other, sayReused},
-		"finished, expired":              {keyRow(Completed, expired), same, forget},
-		"finished, expired, other":       {keyRow(Completed, expired), other, forget}, // PB-085
-		"failed":                         {keyRow(Failed, nil), same, forget},
-		"failed, other request":          {keyRow(Failed, nil), other, sayReused},
-		"leased":                         {keyRow(InProgress, leased), same, sayInUse},
-		"leased, other request":          {keyRow(InProgress, leased), other, sayReused}, // trap 11: 422 before 409
-		"stale":                          {keyRow(InProgress, stale), same, takeOverNow},
-		"stale, other request":           {keyRow(InProgress, stale), other, sayReused},
-		"free":                           {keyRow(InProgress, nil), same, takeOverNow},
-		"free, tried often":              {keyRow(InProgress, tired), same, sayNotYet},
-		"free, tried often, its time":    {keyRow(InProgress, rested), same, takeOverNow},
-		"parked":                         {keyRow(InProgress, parked), same, sayParked},
-		"parked, other request":          {keyRow(InProgress, parked), other, sayReused},
-		"written by a newer binary":      {keyRow(Completed, future), same, sayUnsure},
-		"in progress is never forgotten": {keyRow(InProgress, expired), same, takeOverNow}, // trap 56
+		"finished":                {keyRow(Completed, nil), same, verdictReplay},
+		"finished, other request": {keyRow(Completed, nil), other, verdictReused},
+		"finished, expired":       {keyRow(Completed, expired), same, verdictForget},
+		// a new operation
+		"finished, expired, other": {keyRow(Completed, expired), other, verdictForget},
+		"failed":                   {keyRow(Failed, nil), same, verdictForget},
+		"failed, other request":    {keyRow(Failed, nil), other, verdictReused},
+		"leased":                   {keyRow(InProgress, leased), same, verdictInUse},
+		// 422 before 409
+		"leased, other request":       {keyRow(InProgress, leased), other, verdictReused},
+		"stale":                       {keyRow(InProgress, stale), same, verdictTakeOver},
+		"stale, other request":        {keyRow(InProgress, stale), other, verdictReused},
+		"free":                        {keyRow(InProgress, nil), same, verdictTakeOver},
+		"free, tried often":           {keyRow(InProgress, tired), same, verdictNotYet},
+		"free, tried often, its time": {keyRow(InProgress, rested), same, verdictTakeOver},
+		"parked":                      {keyRow(InProgress, parked), same, verdictParked},
+		"parked, other request":       {keyRow(InProgress, parked), other, verdictReused},
+		"written by a newer binary":   {keyRow(Completed, future), same, verdictUnsure},
+		// whatever its age
+		"in progress is never forgotten": {keyRow(InProgress, expired), same, verdictTakeOver},
 	} {
 		if got := judge(c.k, c.f); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -171,19 +182,21 @@ func TestPauseAfter(t *testing.T) {
 	}
 }
 
-// Trap 7: the relation of the times is checked, and the message says what would be right.
-func TestConfigCheck(t *testing.T) {
+// A lease outlives the longest run: a call and its commit.
+func TestStaleMin(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		provider, stale time.Duration
-		ok              bool
+		call, stale time.Duration
+		ok          bool
 	}{
-		{20 * time.Second, 90 * time.Second, true}, {20 * time.Second, 20 * time.Second, false}, {80 * time.Second, 90 * time.Second, true},
-		{81 * time.Second, 90 * time.Second, false}, {time.Second, 2 * time.Second, true}, {2 * time.Second, time.Second, false},
+		{20 * time.Second, 90 * time.Second, true}, {20 * time.Second, 20 * time.Second, false},
+		{80 * time.Second, 90 * time.Second, true},
+		{81 * time.Second, 90 * time.Second, false}, {time.Second, 2 * time.Second, true},
+		{2 * time.Second, time.Second, false},
 	} {
-		cfg := Config{ProviderTimeout: c.provider, StaleAfter: c.stale}
-		if err := cfg.Check(); (err == nil) != c.ok {
-			t.Errorf("%v in %v: %v", c.provider, c.stale, err)
+		cfg := Config{CallLimit: c.call, StaleAfter: c.stale}
+		if least := cfg.StaleMin(); (c.stale >= least) != c.ok {
+			t.Errorf("for a call of %v a lease has to last %v", c.call, least)
 		}
 		if c.ok && cfg.RunLimit() >= c.stale {
 			t.Errorf("a run of %v outlives its lease of %v", cfg.RunLimit(), c.stale)

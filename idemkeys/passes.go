@@ -2,5 +2,6 @@ package idemkeys
 
 import "paidonce/db"
 
-// Passes reports whether what was in the way of a question to the database passes by itself, so that the same question is worth asking again; see [db.Passes].
+// Passes reports whether an error of the database passes by itself, so that the same statement is
+// worth running again; see [db.Passes].
 func Passes(err error) bool { return db.Passes(err) }

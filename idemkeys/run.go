@@ -5,55 +5,83 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"paidonce/db"
 )
 
-// Claim is the domain's half of commit 1: it writes the key's row and the domain's rows in one transaction, unless the key is taken.
-// It is called again, with another id and token, when the key was removed meanwhile. won is false when the key is taken or the caller may not claim.
-type Claim func(ctx context.Context, r Request, operationID, leaseToken string) (op Operation, won bool, err error)
+// Runner answers callers: it claims keys, and drives operations. Safe for concurrent use.
+type Runner struct {
+	*core
+	leases *Leases
+	recent *recentKeys
+}
 
-// claimTries bounds the race with sweeps: a key that is taken at the insert and gone at the read, this often in a row, is not one.
-const claimTries = 5
+// Held returns why nothing may be claimed or driven at this moment, joined with [ErrUnavailable],
+// or nil.
+func (r *Runner) Held() error { return r.held() }
 
-// Do answers a request: it runs the work when the key is free, replays the stored answer when it is finished, resumes it when its owner is gone.
-// It is the one way in for callers. The work does not hang on ctx being cancelled: pass a context without cancel.
+// EndWaits answers callers that wait for somebody else's work, which would keep a process from
+// ending: they are told that the key is in use, and find its answer at another process. Work of
+// this process goes on.
+func (r *Runner) EndWaits() { r.waiters.end() }
+
+// Drain stops new work from beginning, whoever drives it, and returns when what runs has ended.
+func (r *Runner) Drain() { r.running.drain() }
+
+// Abandon releases the lease of a claim that was, or may have been, written after its caller had
+// given up, so that the next caller need not wait for it to go stale. Nothing was sent under it.
+func (r *Runner) Abandon(op *Operation, why string) { r.leases.abandon(op, why) }
+
+// Do answers a request: it runs the work when the key is free, replays the stored answer when it is
+// finished, resumes it when its owner is gone. It is the only entry point for callers. The work
+// must not end with the caller's connection: pass a context that is not cancelled.
 //
-// Errors: [ErrReused], [ErrNotClaimable], [ErrUnavailable], [*Refused]: nothing was begun. [*InUse]: somebody else is at it. [*Unknown]: begun, outcome
-// not known yet, the same key is the right retry. [*Parked]: a person has to decide.
-func (e *Engine) Do(ctx context.Context, r Request, claim Claim) (Result, error) {
-	if !e.enter() {
+// Errors: [ErrReused], [ErrForbidden], [ErrUnavailable], [*Refused]: nothing was begun. [*InUse]:
+// somebody else works on it. [*Unknown]: the work was begun, its outcome is not known yet, and the
+// same key is the right retry. [*Parked]: an operator has to decide.
+func (r *Runner) Do(ctx context.Context, q Request, claim Claim) (Result, error) {
+	if !r.running.enter(inFlightMax) {
 		return Result{}, ErrUnavailable
 	}
-	defer e.leave()
-	until := time.Now().Add(r.Wait) //tidy:clock how long this caller waits
-	// A key that was seen a moment ago is taken in all likelihood: look first, a claim would lose. A wrong guess costs a question, nothing else.
-	guess := e.seen.has(r.AccountID, r.Key)
+	defer r.running.leave()
+	op, res, err := r.begin(ctx, q, claim)
+	if op == nil {
+		return res, err
+	}
+	return r.drive(ctx, op)
+}
+
+// begin claims the request's key, and returns the operation that is to be driven. When there is
+// none, because the key is taken or cannot be claimed, it returns what Do returns.
+func (r *Runner) begin(ctx context.Context, q Request, claim Claim) (*Operation, Result, error) {
+	until := time.Now().Add(q.Wait) //tidy:clock how long this caller waits
+	// A key that was seen a moment ago is very likely taken, and a claim would lose: read first. A
+	// wrong guess costs one read, nothing else.
+	guess := r.recent.has(q.AccountID, q.Key)
 	for range claimTries {
 		var k *record
 		if !guess {
-			op, read, won, err := e.claim(ctx, r, claim)
-			e.seen.add(r.AccountID, r.Key)
+			op, taken, won, err := r.claim(ctx, q, claim)
+			r.recent.add(q.AccountID, q.Key)
 			switch {
-			case errors.Is(err, ErrNotClaimable), isRefused(err):
-				return Result{}, err
+			case errors.Is(err, ErrForbidden), isRefused(err):
+				return nil, Result{}, err
 			case err != nil:
-				return Result{}, errors.Join(ErrUnavailable, err)
+				return nil, Result{}, errors.Join(ErrUnavailable, err)
 			case won:
-				return e.Drive(ctx, op)
+				return op, Result{}, nil
 			}
-			k = read
+			k = taken
 		}
 		guess = false
-		res, err := e.follow(ctx, r, k, until)
+		res, err := r.follow(ctx, q, k, until)
 		if !errors.Is(err, errVanished) {
-			return res, err
+			return nil, res, err
 		}
 	}
-	return Result{}, ErrNotClaimable
+	return nil, Result{}, ErrContended
 }
 
 func isRefused(err error) bool {
@@ -61,212 +89,263 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// follow stays with a key that is taken until there is an answer, or the caller's time to wait is over. known is what was just read of the key, or nil.
-func (e *Engine) follow(ctx context.Context, r Request, known *record, until time.Time) (Result, error) {
-	look := lookFirst
+// follow stays with a key that is taken until there is an answer, or the caller's time to wait is
+// over. known is what was just read of the key, or nil.
+func (r *Runner) follow(
+	ctx context.Context, q Request, known *record, until time.Time,
+) (Result, error) {
+	poll := pollFirst
 	for ; ; known = nil {
-		res, again, err := e.join(ctx, r, known)
+		res, again, err := r.join(ctx, q, known)
 		var busy *InUse
 		switch {
 		case again:
-		case errors.As(err, &busy) && e.waiters.pause(ctx, scopedKey{r.AccountID, r.Key}, look, until):
-			look = min(look*3/2, lookMax)
+		case errors.As(err, &busy) &&
+			r.waiters.pause(ctx, scopedKey{q.AccountID, q.Key}, poll, until):
+			poll = min(poll*3/2, pollMax)
 		default:
 			return res, err
 		}
 	}
 }
 
-// commitWait is how long a caller waits for a commit: a database that takes longer is as good as down, and the caller should hear so
-// while it still listens.
+// commitWait is how long a caller waits for a commit: a database that takes longer is as good as
+// down, and the caller should learn that while it still listens.
 const commitWait = 5 * time.Second
 
-// errVanished: the key that was taken is gone; claim again.
+// errVanished says that the key that was taken is gone and should be claimed again.
 var errVanished = errors.New("the key is gone")
 
-// claim runs commit 1. Of a claim that lost it returns what was read of the key, nil when the key is gone again. A claim of ours whose answer
-// was lost is found by its token.
-func (e *Engine) claim(ctx context.Context, r Request, claim Claim) (Operation, *record, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, commitWait)
-	defer cancel()
-	if k, err := e.passGate(ctx, r); err != nil || k != nil {
-		return Operation{}, k, false, err
-	}
-	asked := beforeLease()
-	op, won, err := claim(ctx, r, newOperationID(), newLeaseToken())
-	if err != nil && errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrNotWritten) {
-		e.Abandon(op, "its caller did not hear that it had claimed it")
-	}
-	if err != nil || won {
-		return op, nil, won, err
-	}
-	k, err := e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return op, nil, false, e.whyNot(ctx, r)
-	case err != nil:
-		return op, nil, false, err
-	}
-	row := k.IdempotencyKey
-	if row.OperationID == op.ID && row.LeaseToken != nil && *row.LeaseToken == op.LeaseToken {
-		op.Params = row.Params
-		op.CreatedAt, op.FirstAttemptAt, op.LastAttemptAt, op.SentAt = row.CreatedAt, row.CreatedAt, row.CreatedAt, row.CreatedAt
-		return op.Leased(k.Now, asked), nil, true, nil
-	}
-	return op, &k, false, nil
-}
-
-// join deals with a key that is taken. known is what was just read of it, or nil. again asks to be called again: the key has just changed.
-func (e *Engine) join(ctx context.Context, r Request, known *record) (res Result, again bool, err error) {
+// join deals with a key that is taken. known is what was just read of it, or nil. again means that
+// the key has just changed and join should be called again.
+func (r *Runner) join(
+	ctx context.Context, q Request, known *record,
+) (res Result, again bool, err error) {
 	var k record
 	if known != nil {
 		k = *known
 	} else {
-		k, err = e.readFor(ctx, r.AccountID, r.Key, r.APIKeyID)
+		k, err = r.readFor(ctx, q.AccountID, q.Key, q.APIKeyID)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Result{}, false, errVanished
-	case errors.Is(err, ErrNotClaimable):
+	case errors.Is(err, ErrForbidden):
 		return Result{}, false, err
 	case err != nil:
 		return Result{}, false, errors.Join(ErrUnavailable, err)
 	}
 	row := k.IdempotencyKey
-	switch judge(k, r.Fingerprint) {
-	case sayReused:
+	switch judge(k, q.Fingerprint) {
+	case verdictReused:
 		return Result{}, false, ErrReused
-	case replay:
+	case verdictReplay:
 		res, err = stored(k)
 		return res, false, err
-	case forget:
-		if err := e.forget(ctx, row); err != nil {
+	case verdictForget:
+		if err := r.forget(ctx, row); err != nil {
 			return Result{}, false, errors.Join(ErrUnavailable, err)
 		}
 		return Result{}, false, errVanished
-	case sayParked:
+	case verdictParked:
 		return Result{}, false, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}
-	case sayInUse:
-		left := e.cfg.StaleAfter - seconds(k.LeaseAgeSeconds)
-		return Result{}, false, &InUse{OperationID: row.OperationID, RetryAfter: min(max(left, 0), inUseRetryMax)}
-	case sayNotYet:
-		return Result{}, false, &Unknown{OperationID: row.OperationID, ResourceID: row.ResourceID, RetryAfter: eagerPause - k.sinceAttempt(), Cause: errors.New("tried often, and just now")}
-	case takeOverNow:
-		op, won, err := e.takeOver(ctx, k, "request "+r.RequestID, false)
+	case verdictInUse:
+		left := r.cfg.StaleAfter - seconds(k.LeaseAgeSeconds)
+		return Result{}, false, &InUse{
+			OperationID: row.OperationID, RetryAfter: min(max(left, 0), inUseRetryMax),
+		}
+	case verdictNotYet:
+		return Result{}, false, &Unknown{
+			OperationID: row.OperationID, ResourceID: row.ResourceID,
+			RetryAfter: attemptPause - k.attemptAge(),
+			Cause:      errors.New("tried often, and just now"),
+		}
+	case verdictTakeOver:
+		op, won, err := r.leases.takeOver(ctx, k, caller(q), false)
 		switch {
-		case errors.Is(err, ErrHeld) && row.FirstAttemptAt != nil: // nothing is done about it now, but something may have been before
-			return Result{}, false, &Unknown{OperationID: row.OperationID, ResourceID: row.ResourceID, RetryAfter: heldRetry, Cause: err}
+		// nothing is done about it now, but something may have been before
+		case errors.Is(err, ErrHeld) && row.FirstAttemptAt != nil:
+			return Result{}, false, &Unknown{
+				OperationID: row.OperationID, ResourceID: row.ResourceID, RetryAfter: heldRetry,
+				Cause: err,
+			}
 		case err != nil:
 			return Result{}, false, errors.Join(ErrUnavailable, err)
 		case !won:
-			if err := e.heldBack(ctx); err != nil {
+			if err := r.heldBack(ctx); err != nil {
 				return Result{}, false, errors.Join(ErrUnavailable, err)
 			}
 			return Result{}, true, nil
 		}
-		e.log.InfoContext(ctx, "took over an operation", "operation_id", op.ID, "request_id", r.RequestID, "attempt", op.Attempts, "point", op.Point)
-		res, err = e.Drive(ctx, op)
+		r.log.InfoContext(
+			ctx, "took over an operation", "operation_id", op.ID, "request_id", q.RequestID,
+			"attempt", op.Attempts, "point", op.Point,
+		)
+		res, err = r.drive(ctx, op)
 		// Failed means proven that nothing moved: the same request runs anew at once.
 		return res, err == nil && res.Status == Failed, err
 	}
-	return Result{}, false, fmt.Errorf("the key's rule %d of fingerprints is newer than this binary: %w", row.HashVersion, ErrUnavailable)
+	return Result{}, false, fmt.Errorf(
+		"the key's rule %d of fingerprints is newer than this binary: %w", row.HashVersion,
+		ErrUnavailable,
+	)
 }
 
-// heldRetry: a provider that was away is asked again every second at first.
+// heldRetry is when to come back while work is held back: a provider that was away is asked again
+// every second at first.
 const heldRetry = 2 * time.Second
 
-// inUseRetryMax: most operations end within a second or two, so a caller that is told to come back should not wait for the whole lease.
+// inUseRetryMax bounds when a caller is told to come back: most operations end within a second or
+// two, so it should not wait for the whole lease.
 const inUseRetryMax = 2 * time.Second
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// Drive works on an operation whose lease the caller holds, phase by phase, until it is finished or its outcome is unknown.
-// It is the one runner: the HTTP handler and the reconciler both end up here. Errors: [*Unknown], [*Parked], [*InUse] when the lease was lost.
-func (e *Engine) Drive(ctx context.Context, op Operation) (Result, error) {
-	// From here on the work hangs on its lease, not on whoever asked for it.
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), op.leased.Add(e.cfg.RunLimit()))
-	defer cancel()
-	defer e.waiters.wake(scopedKey{op.AccountID, op.Key})
-	phases := e.kinds[op.Kind].Phases
-	for range len(phases) + 1 {
-		phase, known := phases[op.Point]
-		if plan, why := planFor(op, known, true); plan == Park {
-			return e.park(ctx, op, Unresolved{Reason: why})
+// Drive works on an operation whose lease the caller holds, phase by phase, until it is finished or
+// its outcome is unknown. In a process that is ending it gives the lease back. Errors: [*Unknown],
+// [*Parked], [*InUse] when the lease was lost.
+func (r *Runner) Drive(ctx context.Context, op *Operation) (Result, error) {
+	if !r.running.enter(unlimited) {
+		r.leases.release(ctx, op, &Unresolved{Reason: "its process is ending", NotExecuted: true})
+		return Result{}, &Unknown{
+			OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second,
+			NotExecuted: !op.Reached, Cause: ErrUnavailable,
 		}
-		c, err := e.work(ctx, phase, op)
-		if err != nil {
-			return e.unresolved(ctx, op, err)
-		}
-		if err := c.check(); err != nil {
-			return e.park(ctx, op, Unresolved{Reason: err.Error()})
-		}
-		if op.Attempts > 1 {
-			c.Log = &LogEntry{Event: "settled", Actor: op.Actor, Detail: c.Note}
-		}
-		won, err := execute(ctx, op, c)
-		if err != nil {
-			return e.uncommitted(ctx, op, c, err)
-		}
-		if !won {
-			return e.lost(ctx, op)
-		}
-		if c.Next == Finished {
-			return Result{Answer: *c.Answer, OperationID: op.ID, OriginalRequest: op.RequestID, Status: c.Status}, nil
-		}
-		op = op.at(c)
 	}
-	return e.park(ctx, op, Unresolved{Reason: "its phases go in a circle"})
+	defer r.running.leave()
+	return r.drive(ctx, op)
 }
 
-func execute(ctx context.Context, op Operation, c Commit) (won bool, err error) {
+// drive runs op's phases until it is finished or has no outcome. Do, the reconciler and operators
+// all end up here. The caller is counted in running. It takes at most one commit for each point of
+// the table. One more turn parks an operation that a commit moved to a point that is not in the
+// table.
+func (r *Runner) drive(ctx context.Context, op *Operation) (Result, error) {
+	// From here on the work is bounded by its lease, not by whoever asked for it.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), op.leased.Add(r.cfg.RunLimit()))
+	defer cancel()
+	defer r.waiters.wake(scopedKey{op.AccountID, op.Key})
+	phases := r.kinds[op.Kind].Phases
+	for range len(phases) + 1 {
+		c, err := r.work(ctx, phases, op)
+		next, res, err := r.commit(ctx, op, c, err)
+		if next == nil {
+			return res, err
+		}
+		op = next
+	}
+	return r.park(ctx, op, &Unresolved{Reason: "its phases go in a circle"})
+}
+
+// commit executes what a phase returned: a commit, or unknown. next is the operation at its next
+// point; nil when there is none, and then the rest is what drive returns.
+func (r *Runner) commit(
+	ctx context.Context, op *Operation, c *Commit, unknown error,
+) (next *Operation, res Result, err error) {
+	if unknown != nil {
+		res, err = r.unresolved(ctx, op, unknown)
+		return nil, res, err
+	}
+	if err := c.check(); err != nil {
+		res, err := r.park(ctx, op, &Unresolved{Reason: err.Error()})
+		return nil, res, err
+	}
+	if op.Attempts > 1 {
+		c.Log = &LogEntry{Event: "settled", Actor: op.Actor, Detail: c.Note}
+	}
+	won, err := execute(ctx, op, c)
+	switch {
+	case err != nil:
+		res, err = r.uncommitted(ctx, op, c, err)
+		return nil, res, err
+	case !won:
+		res, err = r.lost(ctx, op)
+		return nil, res, err
+	case c.Next == Finished:
+		return nil, Result{
+			Answer: *c.Answer, OperationID: op.ID, OriginalRequest: op.RequestID, Status: c.Status,
+		}, nil
+	}
+	return op.at(c), Result{}, nil
+}
+
+func execute(ctx context.Context, op *Operation, c *Commit) (won bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
 	won, err = c.Write.Execute(ctx, op.Fence(), c)
 	if errors.Is(err, db.ErrCommitUnknown) {
-		// The fence tells: if the first commit took place, the second finds nothing to write.
+		// The fence makes this safe: if the first commit took place, the second finds nothing to
+		// write.
 		won, err = c.Write.Execute(ctx, op.Fence(), c)
 	}
 	return won, err
 }
 
-// check holds a phase to what a commit may be.
-func (c Commit) check() error {
-	final := c.Next == Finished
-	switch {
-	case c.Write == nil || c.Next == "":
+// check returns an error for a commit that no phase may return.
+func (c *Commit) check() error {
+	if c == nil || c.Write == nil || c.Next == "" {
 		return errors.New("a phase returned an empty commit")
-	case final != (c.Answer != nil), final && c.Status != Completed && c.Status != Failed:
+	}
+	final := c.Next == Finished
+	if final != (c.Answer != nil) || final && c.Status != Completed && c.Status != Failed {
 		return errors.New("a phase returned a commit that neither answers nor moves on")
 	}
 	return nil
 }
 
-// work runs a phase. A panic in it is a fault of ours whose effects are unknown: it parks the operation, never the process.
-func (e *Engine) work(ctx context.Context, phase Phase, op Operation) (c Commit, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.log.ErrorContext(ctx, "a phase panicked", "operation_id", op.ID, "point", op.Point, "panic", p, "stack", string(debug.Stack()))
-			err = &Unresolved{Reason: fmt.Sprintf("panic at %q", op.Point), Park: true}
-		}
-	}()
+// work runs the phase of the operation's point. A panic in it is a bug whose effects are unknown:
+// it parks the operation, and the process goes on.
+func (r *Runner) work(
+	ctx context.Context, phases Phases, op *Operation,
+) (_ *Commit, err error) {
+	phase, err := phaseOf(phases, op)
+	if err != nil {
+		return nil, err
+	}
+	defer r.recovered(ctx, op, &err)
 	return phase(ctx, op)
 }
 
-// lost: somebody else took the operation over. The own result is discarded; what is stored counts.
-func (e *Engine) lost(ctx context.Context, op Operation) (Result, error) {
-	e.stats.lost.Add(1)
-	k, err := e.read(ctx, op.AccountID, op.Key)
+// phaseOf returns the phase of the operation's point. The error is that of an operation that has to
+// be parked instead.
+func phaseOf(phases Phases, op *Operation) (Phase, error) {
+	phase, known := phases[op.Point]
+	if plan, why := planFor(op, known, true); plan == Park {
+		return nil, &Unresolved{Reason: why, Park: true}
+	}
+	return phase, nil
+}
+
+// recovered is deferred by work, and sets its error after a panic.
+func (r *Runner) recovered(ctx context.Context, op *Operation, err *error) {
+	if p := recover(); p != nil {
+		r.log.ErrorContext(
+			ctx, "a phase panicked", "operation_id", op.ID, "point", op.Point, "panic", p, "stack",
+			string(debug.Stack()),
+		)
+		*err = &Unresolved{Reason: fmt.Sprintf("panic at %q", op.Point), Park: true}
+	}
+}
+
+// lost deals with an operation that somebody else took over. Our result is discarded; what is
+// stored counts.
+func (r *Runner) lost(ctx context.Context, op *Operation) (Result, error) {
+	r.stats.lost.Add(1)
+	k, err := r.read(ctx, op.AccountID, op.Key)
 	if err != nil {
-		return Result{}, &Unknown{OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err}
+		return Result{}, &Unknown{
+			OperationID: op.ID, ResourceID: op.ResourceID, RetryAfter: time.Second, Cause: err,
+		}
 	}
 	row := k.IdempotencyKey
 	switch {
-	case row.OperationID == op.ID && Status(row.Status) != InProgress: // failed: the caller sees that the same key may run anew
+	// failed: the caller sees that the same key may run anew
+	case row.OperationID == op.ID && Status(row.Status) != InProgress:
 		return stored(k)
 	case row.ParkedAt != nil:
 		return Result{}, &Parked{OperationID: row.OperationID, ResourceID: row.ResourceID}
 	}
-	e.log.WarnContext(ctx, "lost the lease", "operation_id", op.ID, "attempt", op.Attempts, "point", op.Point)
+	r.log.WarnContext(
+		ctx, "lost the lease", "operation_id", op.ID, "attempt", op.Attempts, "point", op.Point,
+	)
 	return Result{}, &InUse{OperationID: op.ID, RetryAfter: time.Second}
 }
 
@@ -277,16 +356,8 @@ func stored(k record) (Result, error) {
 	if err := json.Unmarshal(row.ResponseHeaders, &a.Header); err != nil {
 		return Result{}, fmt.Errorf("stored headers of %s: %w", row.OperationID, err)
 	}
-	return Result{Answer: a, OperationID: row.OperationID, Status: Status(row.Status), Replayed: true, OriginalRequest: row.RequestID}, nil
-}
-
-func (e *Engine) forget(ctx context.Context, row db.IdempotencyKey) error {
-	return db.Retry(ctx, func(ctx context.Context) error {
-		_, err := e.queries.KeyForget(ctx, e.pool, db.KeyForgetParams{AccountID: row.AccountID, Key: row.Key, OperationID: row.OperationID})
-		return err
-	})
-}
-
-func (e *Engine) logOp(op Operation) *slog.Logger {
-	return e.log.With("operation_id", op.ID, "request_id", op.RequestID, "attempt", op.Attempts, "point", op.Point)
+	return Result{
+		Answer: a, OperationID: row.OperationID, Status: Status(row.Status), Replayed: true,
+		OriginalRequest: row.RequestID,
+	}, nil
 }

@@ -7,85 +7,91 @@ import (
 )
 
 const (
-	// Another process may finish the operation, so waiters also look for themselves: soon at first, then less often. No connection is
-	// held between looks.
-	lookFirst = 40 * time.Millisecond
-	lookMax   = 500 * time.Millisecond
+	// Another process may finish the operation, so waiters also poll: soon at first, then less
+	// often. No connection is held between polls.
+	pollFirst = 40 * time.Millisecond
+	pollMax   = 500 * time.Millisecond
 )
 
 type scopedKey struct{ account, key string }
 
-// waiters lets requests of this process wait for an operation of this process without asking the database.
+// waiters lets requests of this process wait for an operation of this process without asking the
+// database.
 type waiters struct {
-	over chan struct{} // closed when nobody shall wait any more
+	closed chan struct{} // closed when nobody may wait any more
 
-	mu    sync.Mutex
-	m     map[scopedKey]*room
-	ended bool
+	mu     sync.Mutex
+	groups map[scopedKey]*waitGroup
+	ended  bool
 }
 
-// room is where those wait who want to know of one key.
-type room struct {
+// waitGroup is the group of callers that wait for one key.
+type waitGroup struct {
 	changed chan struct{}
-	people  int
+	n       int
 }
 
-func newWaiters() waiters { return waiters{over: make(chan struct{}), m: map[scopedKey]*room{}} }
+func newWaiters() waiters {
+	return waiters{closed: make(chan struct{}), groups: map[scopedKey]*waitGroup{}}
+}
 
-// end lets everybody go, now and from now on.
+// end wakes all waiters, and lets nobody wait from now on.
 func (w *waiters) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended {
 		w.ended = true
-		close(w.over)
+		close(w.closed)
 	}
 }
 
-func (w *waiters) join(k scopedKey) *room {
+func (w *waiters) join(k scopedKey) *waitGroup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.m[k]
+	r := w.groups[k]
 	if r == nil {
-		r = &room{changed: make(chan struct{})}
-		w.m[k] = r
+		r = &waitGroup{changed: make(chan struct{})}
+		w.groups[k] = r
 	}
-	r.people++
+	r.n++
 	return r
 }
 
-func (w *waiters) leave(k scopedKey, r *room) {
+func (w *waiters) leave(k scopedKey, r *waitGroup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.people--; r.people == 0 && w.m[k] == r {
-		delete(w.m, k)
+	if r.n--; r.n == 0 && w.groups[k] == r {
+		delete(w.groups, k)
 	}
 }
 
-// wake wakes everybody who waits for the key.
+// wake wakes all waiters for the key.
 func (w *waiters) wake(k scopedKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.m[k]; r != nil {
+	if r := w.groups[k]; r != nil {
 		close(r.changed)
-		delete(w.m, k)
+		delete(w.groups, k)
 	}
 }
 
-// pause waits until the key changes, it is time to look, or until is reached. It reports whether there is reason to look again.
-func (w *waiters) pause(ctx context.Context, k scopedKey, look time.Duration, until time.Time) bool {
+// pause waits until the key changes, poll has passed, or until is reached. It reports whether there
+// is reason to read again.
+func (w *waiters) pause(
+	ctx context.Context, k scopedKey, poll time.Duration, until time.Time,
+) bool {
 	left := time.Until(until) //tidy:clock how long this caller still waits
 	if left <= 0 {
 		return false
 	}
 	r := w.join(k)
 	defer w.leave(k, r)
-	timer := time.NewTimer(min(look, left))
+	timer := time.NewTimer(min(poll, left))
 	defer timer.Stop()
 	select {
 	case <-r.changed:
 	case <-timer.C:
-	case <-w.over:
+	case <-w.closed:
 		return false
 	case <-ctx.Done():
 		return false

@@ -2,7 +2,8 @@ package inbox
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"regexp"
 	"strconv"
@@ -10,29 +11,29 @@ import (
 	"time"
 	"unicode/utf8"
 
+	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stripe/stripe-go/v76/webhook"
 )
 
-// Errors of Receive.
-var (
-	// ErrSignature: not signed by any of our secrets, or not at this time. Nothing is stored.
-	ErrSignature = errors.New("the signature does not match")
-	// ErrMalformed: signed, but not an event. Nothing is stored.
-	ErrMalformed = errors.New("the body is not an event")
-)
+// ErrSignature says that a body is not signed by any of our secrets, or not at this time. Nothing
+// is stored.
+var ErrSignature = errors.New("the signature does not match")
 
 const (
-	// tolerance is how far a signature's time may lie from ours, in either direction (the library takes any time in the future): Stripe's own value, against
-	// replays of captured deliveries.
+	// tolerance is how far a signature's time may lie from ours, in either direction (the library
+	// takes any time in the future): Stripe's own value, against replays of captured deliveries.
 	tolerance = 300 * time.Second
-	// storeWait is how long a delivery waits for the database; the provider gives up after some ten seconds, and comes again.
+	// storeWait is how long a delivery waits for the database; the provider gives up after some ten
+	// seconds, and comes again.
 	storeWait = 5 * time.Second
 )
 
 var eventID = regexp.MustCompile(`^[A-Za-z0-9_]{1,255}$`)
 
-// Expects looks at the lines of the signature's header, before anything of a body is read for them: exactly one, of the right form, and of this time. Whether it
-// was one of our secrets that signed, only the body tells. Errors: [ErrSignature].
+// Expects looks at the lines of the signature's header, before anything of a body is read for them:
+// exactly one, of the right form, and of this time. Only the body shows whether one of our secrets
+// signed it. Errors: [ErrSignature].
 func (i *Inbox) Expects(lines []string) error {
 	if len(lines) != 1 {
 		return i.refuse(refusedHeader)
@@ -43,33 +44,48 @@ func (i *Inbox) Expects(lines []string) error {
 	return nil
 }
 
-// Receive verifies a delivery on its raw bytes and stores it. After it returned nil the event is durable; a repeated delivery is nil as well. Errors:
-// [ErrSignature], [ErrMalformed]; anything else is the database's, and the provider should come again.
+// Receive verifies a delivery on its raw bytes and stores it, whatever its shape: a provider that
+// is refused sends the same for days, and then disables the endpoint for all. What cannot be read
+// is parked. After Receive returned nil the event is durable; a repeated delivery is nil as well.
+// Errors: [ErrSignature]; anything else is the database's, and the provider should come again.
 func (i *Inbox) Receive(ctx context.Context, body []byte, signature string) error {
 	if refused := i.verify(body, signature); refused != "" {
 		return i.refuse(refused)
 	}
-	e, err := parse(body)
-	if err != nil {
-		return err
-	}
-	e.keep = true
-	if i.cfg.Sift != nil {
-		e.keep, e.done = i.cfg.Sift(e.Type, body)
-	}
+	d := i.delivered(ctx, body)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 	defer cancel()
-	if _, _, err := i.store.Do(ctx, e); err != nil {
+	if _, _, err := i.store.Do(ctx, d); err != nil {
 		return err
 	}
 	select {
 	case i.arrived <- struct{}{}:
-	default: // a worker is told already
+	default: // a worker is notified already
 	}
 	return nil
 }
 
-// refuse counts a signature that does not count, and is the error for it.
+// delivered is what is stored of a body that is signed.
+func (i *Inbox) delivered(ctx context.Context, body []byte) delivery {
+	e, unreadable := parse(body)
+	d := delivery{Event: e, keepPayload: true, unreadable: unreadable}
+	if i.cfg.Sift != nil && e.Type != noType {
+		d.keepPayload, d.result = i.cfg.Sift(e.Type, body)
+	}
+	switch {
+	case d.result != Result{}: // whatever else may be odd about it, it changes nothing here
+		d.unreadable = ""
+	case unreadable != "":
+		d.keepPayload = true
+		i.cfg.Log.ErrorContext(
+			ctx, "an event of the provider cannot be read: it is parked, and an operator has to look",
+			"event_id", e.ID, "type", e.Type, "reason", unreadable,
+		)
+	}
+	return d
+}
+
+// refuse counts a refused signature, and returns the error for it.
 func (i *Inbox) refuse(why string) error {
 	if i.cfg.Refused != nil {
 		i.cfg.Refused(why)
@@ -77,9 +93,10 @@ func (i *Inbox) refuse(why string) error {
 	return ErrSignature
 }
 
-// recent reports whether a delivery was signed just now: by the provider's own clock, as its last answer told it, or by this machine's. Either may be
-// wrong by minutes, this one without NTP, that one after the machine has slept.
-func (i *Inbox) recent(at time.Time) bool {
+// signedNow reports whether a delivery was signed just now: by the provider's own clock, as its
+// last answer told it, or by this machine's. Either may be wrong by minutes, this one without NTP,
+// that one after the machine has slept.
+func (i *Inbox) signedNow(at time.Time) bool {
 	if i.cfg.Now != nil {
 		if now, ok := i.cfg.Now(); ok && at.Sub(now).Abs() <= tolerance {
 			return true
@@ -88,30 +105,33 @@ func (i *Inbox) recent(at time.Time) bool {
 	return time.Since(at).Abs() <= tolerance //tidy:clock a signature's time is the outside world's
 }
 
-// verify accepts any of the secrets, so that one can be replaced without a gap. It tells why a signature is refused; nothing when it is not.
+// verify accepts any of the secrets, so that one can be replaced without a gap. It returns why a
+// signature is refused, or "".
 func (i *Inbox) verify(body []byte, signature string) (refused string) {
 	if refused = i.checkHeader(signature); refused != "" {
 		return refused
 	}
 	for _, secret := range i.cfg.Secrets {
-		if webhook.ValidatePayloadIgnoringTolerance(body, signature, secret) == nil { // its time is looked at above
+		// its time is looked at above
+		if webhook.ValidatePayloadIgnoringTolerance(body, signature, secret) == nil {
 			return ""
 		}
 	}
 	return refusedMismatch
 }
 
-// Why signatures are refused, for who counts them.
+// Why signatures are refused, for whoever counts them.
 const (
 	refusedHeader   = "header"   // no header, several, or not of the form
 	refusedTime     = "time"     // too old, or of the future
 	refusedMismatch = "mismatch" // none of our secrets signed this body
 )
 
-// RefusedReasons are all that Config.Refused may be told.
+// RefusedReasons are all reasons that Config.Refused may get.
 var RefusedReasons = []string{refusedHeader, refusedTime, refusedMismatch}
 
-// partsMax bounds a header's parts: the provider sends one signature for each secret that is valid, which are two while one is replaced.
+// partsMax bounds a header's parts: the provider sends one signature for each secret that is valid,
+// which are two while one is replaced.
 const partsMax = 32
 
 var (
@@ -119,8 +139,9 @@ var (
 	hexSHA256   = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 )
 
-// checkHeader looks at a header such as t=1492774577,v1=5257a8…: name=value with commas, exactly one time, at least one signature that could be one; names of
-// other schemes say nothing to us. It tells why it is refused; nothing when it is not.
+// checkHeader looks at a header such as t=1492774577,v1=5257a8…: name=value with commas, exactly
+// one time, at least one signature that could be one; names of other schemes say nothing to us. It
+// returns why the header is refused, or "".
 func (i *Inbox) checkHeader(header string) (refused string) {
 	var times, signatures int
 	var at time.Time
@@ -143,32 +164,98 @@ func (i *Inbox) checkHeader(header string) (refused string) {
 	switch {
 	case times != 1 || signatures == 0:
 		return refusedHeader
-	case !i.recent(at):
+	case !i.signedNow(at):
 		return refusedTime
 	}
 	return ""
 }
 
-// parse reads the few fields that say where an event belongs, of whatever API version. The body is kept as it came.
-func parse(body []byte) (Event, error) {
+// noType stands in for the type of an event whose own cannot be read.
+const noType = "unreadable"
+
+// lenient reads what a strict reader refuses as a whole for the sake of one odd member: names that
+// occur twice, of which the last counts, and text that is not UTF-8.
+var lenient = json.JoinOptions(
+	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+)
+
+// parse reads the few fields that say where an event belongs, of whatever API version. The body is
+// kept as it came. unreadable says why it is not known what an event is about. A body without an id
+// gets one that is derived from its bytes, so that a second delivery of it is still recognised.
+//
+// A missing object is not unreadable: whoever processes the event notes that it has none.
+func parse(body []byte) (e Event, unreadable string) {
 	var in struct {
-		ID       string `json:"id"`
-		Object   string `json:"object"`
-		Type     string `json:"type"`
-		Livemode bool   `json:"livemode"`
-		Data     struct {
-			Object struct {
-				ID string `json:"id"`
-			} `json:"object"`
-		} `json:"data"`
+		ID       jsontext.Value `json:"id"`
+		Object   jsontext.Value `json:"object"`
+		Type     jsontext.Value `json:"type"`
+		Livemode jsontext.Value `json:"livemode"`
+		Data     jsontext.Value `json:"data"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil || in.Object != "event" || !eventID.MatchString(in.ID) || !storable(in.Type) || in.Type == "" || !storable(in.Data.Object.ID) {
-		return Event{}, ErrMalformed
+	if json.Unmarshal(body, &in, lenient) != nil {
+		unreadable = "the body is not a JSON object"
+		in.ID, in.Object, in.Type, in.Livemode, in.Data = nil, nil, nil, nil, nil
 	}
-	return Event{ID: in.ID, Type: in.Type, ObjectID: in.Data.Object.ID, Livemode: in.Livemode, Payload: body}, nil
+	e = Event{ID: textIn(in.ID), Type: textIn(in.Type), ObjectID: objectIn(in.Data), Payload: body}
+	livemode, odd := flagIn(in.Livemode)
+	e.Livemode = livemode
+	switch object := textIn(in.Object); {
+	case unreadable != "":
+	case !eventID.MatchString(e.ID):
+		unreadable = "its id is not one"
+	case object != "event" && object != "v2.core.event":
+		unreadable = "it does not say that it is an event"
+	case e.Type == "":
+		unreadable = "its type is not one"
+	case odd:
+		unreadable = "its livemode is neither true nor false"
+	}
+	if !eventID.MatchString(e.ID) {
+		sum := sha256.Sum256(body)
+		e.ID = "unreadable_" + hex.EncodeToString(sum[:16])
+	}
+	if e.Type == "" {
+		e.Type = noType
+	}
+	return e, unreadable
 }
 
-// storable: what a text column takes, and no more than an id or a type needs.
-func storable(s string) bool {
+// objectIn returns the id of the object that an event is about; "" if it names none.
+func objectIn(data jsontext.Value) string {
+	var in struct {
+		Object jsontext.Value `json:"object"`
+	}
+	var object struct {
+		ID jsontext.Value `json:"id"`
+	}
+	if json.Unmarshal(data, &in, lenient) != nil ||
+		json.Unmarshal(in.Object, &object, lenient) != nil {
+		return ""
+	}
+	return textIn(object.ID)
+}
+
+// textIn returns a text that can be stored; "" for anything else.
+func textIn(v jsontext.Value) (s string) {
+	if v.Kind() != '"' || json.Unmarshal(v, &s, lenient) != nil || !storableText(s) {
+		return ""
+	}
+	return s
+}
+
+// flagIn reads a flag, written as text too, as some imitations of the provider do. One that is
+// missing is false.
+func flagIn(v jsontext.Value) (on, odd bool) {
+	switch string(v) {
+	case "true", `"true"`:
+		return true, false
+	case "false", `"false"`, "null", "":
+		return false, false
+	}
+	return false, true
+}
+
+// storableText reports whether a text column takes s, and s is no longer than ids and types are.
+func storableText(s string) bool {
 	return utf8.RuneCountInString(s) <= 255 && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
 }

@@ -1,8 +1,10 @@
-// Package metrics measures the product for Prometheus: what requests came to, how the provider answers, where unfinished operations
-// stand, how far the delivery of events is, and how database, recovery and process are doing. docs/operations.md says what to watch.
+// Package metrics measures the product for Prometheus: what requests came to, how the provider
+// answers, where unfinished operations stand, how far the delivery of events is, and how database,
+// recovery and process are doing. docs/operations.md says what to watch.
 //
-// Nothing here is asked for by a request but a counter and a histogram that were found at start. What only the database knows is asked
-// for at a scrape, with a short limit; when it does not answer, the scrape has the rest. No label has a value that a client makes up.
+// A request touches only a counter and a histogram that were looked up at start. What only the
+// database knows is queried at a scrape, with a short time limit; when it does not answer, the
+// scrape has the rest. No label has a value that a client chooses.
 package metrics
 
 import (
@@ -15,10 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Path is where the metrics are. It asks for no key: keep it off the internet.
+// Path is the path of the metrics. It needs no API key: keep it off the internet.
 const Path = "/metrics"
 
-// scrapesMax bounds how many scrapes are answered at once: a few Prometheus servers, rather than whoever finds the path.
+// scrapesMax is how many scrapes are answered at once: enough for a few Prometheus servers, too few
+// to be a burden when a stranger finds the path.
 const scrapesMax = 4
 
 // Metrics is everything that one process measures. Safe for concurrent use.
@@ -34,23 +37,26 @@ type Metrics struct {
 	refused  *prometheus.CounterVec
 }
 
-// New returns metrics that know the process alone; Watch adds the database, the engine and the relay.
+// New returns metrics of this process alone. Watch adds the database, the leases and the relay.
 func New(log *slog.Logger) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "paidonce_requests_in_flight", Help: "Requests that are being answered, those included that wait for another's result.",
+		Name: "paidonce_requests_in_flight",
+		Help: "Requests that are being answered, those included that wait for another's result.",
 	})}
-	m.requests, m.provider, m.recovery = newRequests(m.registry), newProviderCalls(m.registry), newRecoveryRuns(m.registry)
+	m.requests, m.provider, m.recovery = newRequests(m.registry), newProviderCalls(m.registry, log), newRecoveryRuns(m.registry)
 	m.events, m.refused = newEventsOut(m.registry), newSignaturesRefused(m.registry)
-	m.registry.MustRegister(m.inFlight, buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.inFlight, buildInfo(), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.scrapes = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		ErrorLog: slog.NewLogLogger(log.Handler(),
+			slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 		MaxRequestsInFlight: scrapesMax, EnableOpenMetrics: true,
 	})
 	return m
 }
 
-// Around answers scrapes and hands everything else to next.
-func (m *Metrics) Around(next http.Handler) http.Handler {
+// Handler returns a handler that answers scrapes, and counts and passes everything else to next.
+func (m *Metrics) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == Path && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			w.Header().Set("Cache-Control", "no-store")
@@ -63,7 +69,7 @@ func (m *Metrics) Around(next http.Handler) http.Handler {
 	})
 }
 
-// buildInfo is always 1; its labels say which binary this is.
+// buildInfo returns a gauge that is always 1, whose labels say which binary this is.
 func buildInfo() prometheus.Collector {
 	version, revision, goVersion := "unknown", "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -76,6 +82,8 @@ func buildInfo() prometheus.Collector {
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paidonce_build_info", Help: "Always 1; which binary this is.",
-		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": goVersion},
+		ConstLabels: prometheus.Labels{
+			"version": version, "revision": revision, "go_version": goVersion,
+		},
 	}, func() float64 { return 1 })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -46,7 +47,7 @@ func read[T any](p told) (*T, error) {
 	return new(T), p.err
 }
 
-func (p told) Charge(context.Context, provider.ChargeRequest) (provider.ChargeOutcome, error) {
+func (p told) Charge(context.Context, *provider.ChargeRequest) (provider.ChargeOutcome, error) {
 	return p.charge()
 }
 
@@ -61,11 +62,19 @@ func (p told) Refund(context.Context, provider.RefundRequest) (o provider.Refund
 	return o, p.err
 }
 
-func (p told) CreateIntent(context.Context, provider.ChargeRequest, string) (provider.IntentOutcome, error) {
+func (p told) CreateIntent(context.Context, *provider.ChargeRequest, string) (provider.IntentOutcome, error) {
+	return p.intents()
+}
+
+func (p told) UpdateIntent(context.Context, provider.UpdateIntentRequest) (provider.IntentOutcome, error) {
 	return p.intents()
 }
 
 func (p told) ConfirmIntent(context.Context, provider.ConfirmRequest) (provider.IntentOutcome, error) {
+	return p.intents()
+}
+
+func (p told) CancelIntent(context.Context, provider.CancelRequest) (provider.IntentOutcome, error) {
 	return p.intents()
 }
 
@@ -81,6 +90,10 @@ func (p told) FindIntent(context.Context, provider.Lookup) ([]provider.Intent, e
 	return make([]provider.Intent, p.hits), p.err
 }
 
+func (p told) RefundsOf(context.Context, string) ([]provider.Refund, error) {
+	return make([]provider.Refund, p.hits), p.err
+}
+
 func (p told) GetCharge(context.Context, string) (*provider.Charge, error) {
 	return read[provider.Charge](p)
 }
@@ -92,6 +105,14 @@ func (p told) GetIntent(context.Context, string) (*provider.Intent, error) {
 }
 func (p told) GetDispute(context.Context, string) (*provider.Dispute, error) {
 	return read[provider.Dispute](p)
+}
+
+func (p told) GetFraudWarning(context.Context, string) (*provider.FraudWarning, error) {
+	return read[provider.FraudWarning](p)
+}
+
+func (p told) ListDisputes(context.Context, time.Time, time.Time, func(provider.Dispute) error) error {
+	return p.err
 }
 
 func (p told) ListCharges(context.Context, time.Time, time.Time, func(provider.Charge) error) error {
@@ -106,19 +127,20 @@ func (p told) ListIntents(context.Context, time.Time, time.Time, func(provider.I
 	return p.err
 }
 
-func (p told) Told([]byte) (*provider.Charge, *provider.Refund) { return nil, nil }
+func (p told) EventObject([]byte) provider.EventObject { return provider.EventObject{} }
 
 func (p told) Account(context.Context) (provider.Account, error) {
 	return provider.Account{}, p.err
 }
 
-// Whatever a provider answers is handed on as it is, and counted once under a name that says what it means.
+// Whatever a provider answers is handed on as it is, and counted once under a name that says what
+// it means.
 func TestProviderCallsAreNamed(t *testing.T) {
 	t.Parallel()
 	const (
-		moves = "Charge Capture Refund CreateIntent ConfirmIntent"
-		lists = " ListCharges ListRefunds ListIntents Account"
-		asks  = "FindCharge FindRefund FindIntent GetCharge GetRefund GetIntent GetDispute"
+		moves = "Charge Capture Refund CreateIntent UpdateIntent ConfirmIntent"
+		lists = " ListCharges ListRefunds ListIntents ListDisputes Account"
+		asks  = "FindCharge FindRefund FindIntent GetCharge GetRefund GetIntent GetDispute GetFraudWarning"
 	)
 	fails := func(e provider.Error) told { return told{err: &e} }
 	for _, c := range []struct {
@@ -130,6 +152,8 @@ func TestProviderCallsAreNamed(t *testing.T) {
 		{"Charge Capture Refund", told{status: provider.Pending}, "pending"},
 		{"Charge Capture Refund", told{status: provider.Failed}, "declined"},
 		{"CreateIntent", told{intent: provider.IntentRequiresConfirmation}, "succeeded"},
+		{"UpdateIntent", told{intent: provider.IntentRequiresPaymentMethod}, "succeeded"},
+		{"CancelIntent", told{intent: provider.IntentCanceled}, "succeeded"},
 		{"ConfirmIntent", told{intent: provider.IntentSucceeded}, "succeeded"},
 		{"ConfirmIntent", told{intent: provider.IntentRequiresCapture}, "succeeded"},
 		{"ConfirmIntent", told{intent: provider.IntentRequiresAction}, "pending"},
@@ -140,11 +164,13 @@ func TestProviderCallsAreNamed(t *testing.T) {
 		{asks, told{hits: 1}, "found"},
 		{asks, told{}, "absent"},
 		{lists, told{}, "succeeded"},
-		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.Unknown, ServerError: true}), "unknown"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.StoredFailure}), "unknown"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.Unsupported}), "unknown"},
+		{asks, fails(provider.Error{Kind: provider.Incomplete}), "unknown"},
 		{moves + " " + asks + lists, told{err: errors.New("of no kind")}, "unknown"},
 		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.NotExecuted}), "not_executed"},
-		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.NotExecuted, HTTPStatus: 429}), "rate_limited"},
-		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.NotExecuted, HTTPStatus: 403, Alert: true}), "credentials"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.RateLimited}), "rate_limited"},
+		{moves + " " + asks + lists, fails(provider.Error{Kind: provider.Credentials}), "credentials"},
 		{moves, fails(provider.Error{Kind: provider.InFlight}), "in_flight"},
 		{moves, fails(provider.Error{Kind: provider.Conflict}), "conflict"},
 	} {
@@ -173,7 +199,10 @@ func TestProviderCallsAreNamed(t *testing.T) {
 }
 
 func snake(name string) string {
-	for _, second := range []string{"Charges", "Charge", "Refunds", "Refund", "Intents", "Intent", "Dispute"} {
+	if name == "GetFraudWarning" {
+		return "get_fraud_warning"
+	}
+	for _, second := range []string{"Disputes", "Charges", "Charge", "Refunds", "Refund", "Intents", "Intent", "Dispute"} {
 		if first, ok := strings.CutSuffix(name, second); ok && first != "" {
 			return strings.ToLower(first + "_" + second)
 		}
@@ -184,7 +213,7 @@ func snake(name string) string {
 // providerCounts returns call and result of all calls that were counted.
 func providerCounts(m *metrics.Metrics) string {
 	w := httptest.NewRecorder()
-	m.Around(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, metrics.Path, nil))
+	m.Handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, metrics.Path, nil))
 	var counted []string
 	for line := range strings.Lines(w.Body.String()) {
 		if labels, ok := strings.CutPrefix(line, `paidonce_provider_calls_total{call="`); ok && !strings.HasSuffix(line, " 0\n") {
@@ -197,4 +226,33 @@ func providerCounts(m *metrics.Metrics) string {
 		}
 	}
 	return strings.Join(counted, ", ")
+}
+
+// A right that the API key lacks is logged once and shown until it is there.
+func TestDeniedCallsAreShown(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	m := metrics.New(slog.New(slog.NewTextHandler(&log, nil)))
+	shown := func() string {
+		w := httptest.NewRecorder()
+		m.Handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, metrics.Path, nil))
+		_, rest, _ := strings.Cut(w.Body.String(), `paidonce_provider_call_denied{call="get_dispute"} `)
+		n, _, _ := strings.Cut(rest, "\n")
+		return n
+	}
+	denied := told{err: &provider.Error{Kind: provider.Credentials, Denied: true, Message: "rak_dispute_read"}}
+	unknown := told{err: &provider.Error{Kind: provider.Unknown}}
+	for i, c := range []struct {
+		told told
+		want string
+		logs int
+	}{{unknown, "0", 0}, {denied, "1", 1}, {denied, "1", 1}, {unknown, "1", 1}, {told{hits: 1}, "0", 2}} {
+		_, _ = m.Provider(c.told).GetDispute(t.Context(), "dp_1")
+		if got := shown(); got != c.want || strings.Count(log.String(), "\n") != c.logs {
+			t.Errorf("%d: shown is %s, want %s; logged %s", i, got, c.want, log.String())
+		}
+	}
+	if !strings.Contains(log.String(), "rak_dispute_read") {
+		t.Error(log.String())
+	}
 }

@@ -66,7 +66,8 @@ func TestGaugesReadTheSmallIndexesOnly(t *testing.T) {
 	}
 }
 
-// While somebody's transaction stays open, what is numbered leaves dead entries in the index of events without a place. A scrape does not walk over them all.
+// While somebody's transaction stays open, what is numbered leaves dead entries in the index of
+// events without a place. A scrape does not walk over them all.
 func TestEventGaugesPassOverWhatWasNumbered(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -8,9 +8,12 @@ import (
 	"paidonce/api"
 )
 
-// requestBuckets: a replay takes about a millisecond, a charge as long as the provider, a caller may wait half a minute, and a run ends
-// within nine tenths of the lease.
-var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 90}
+// requestBuckets cover a replay, which takes about a millisecond, a charge, which takes as long as
+// the provider, a caller that waits for half a minute, and a run, which ends within nine tenths of
+// the lease.
+var requestBuckets = []float64{
+	.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 90,
+}
 
 type requests struct {
 	total *prometheus.CounterVec
@@ -20,10 +23,12 @@ type requests struct {
 func newRequests(r prometheus.Registerer) requests {
 	m := requests{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "paidonce_requests_total", Help: "Requests by the operation of openapi.yaml (none: no such route) and by what they came to.",
+			Name: "paidonce_requests_total",
+			Help: "Requests by the operation of openapi.yaml (none: no such route) and by what they came to.",
 		}, []string{"route", "outcome"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "paidonce_request_duration_seconds", Help: "How long requests took, the provider and waiting for another's result included.",
+			Name:    "paidonce_request_duration_seconds",
+			Help:    "How long requests took, the provider and waiting for another's result included.",
 			Buckets: requestBuckets,
 		}, []string{"route"}),
 	}
@@ -31,8 +36,8 @@ func newRequests(r prometheus.Registerer) requests {
 	return m
 }
 
-// Route returns what is told of the requests of a route; see [api.Config]. Its counters exist from then on, at 0: what has not happened
-// yet is no gap in a rate.
+// Route returns the observer of a route's requests; see [api.Config]. Its counters exist from then
+// on, at 0, so that rates have no gaps.
 func (m *Metrics) Route(route string) api.Observe {
 	counters := make([]prometheus.Counter, len(api.Outcomes()))
 	for _, o := range api.Outcomes() {

@@ -5,23 +5,23 @@ import (
 	"time"
 
 	"paidonce/db"
+	"paidonce/internal/loop"
 )
 
-// cleanBatch is how many events one statement looks at: a moment's work, so that nobody waits for it.
+// cleanBatch is how many events one statement looks at: few enough that nobody waits for its locks.
 const cleanBatch = 500
 
-// Clean forgets events that are older than ttl, with their deliveries, and tells how many. What some endpoint still waits for, or some stream has not got, stays.
-// Errors: the database's.
+// Clean deletes events that are older than ttl, with their deliveries, and returns how many. Events
+// that some endpoint still waits for, or that some stream does not have yet, stay. Errors: the
+// database's.
 func (s *Store) Clean(ctx context.Context, ttl time.Duration) (int, error) {
 	if _, err := s.queries.DeliveriesOfNobody(ctx, s.pool); err != nil {
 		return 0, err
 	}
 	total, after := 0, int64(0)
 	for ctx.Err() == nil {
-		var row db.EventsCleanRow
-		err := db.Retry(ctx, func(ctx context.Context) (err error) {
-			row, err = s.queries.EventsClean(ctx, s.pool, db.EventsCleanParams{Ttl: ttl, After: after, Most: cleanBatch})
-			return err
+		row, err := db.Repeat(ctx, s.pool, s.queries.EventsClean, db.EventsCleanParams{
+			Ttl: ttl, After: after, MaxRows: cleanBatch,
 		})
 		if err != nil {
 			return total, err
@@ -37,30 +37,24 @@ func (s *Store) Clean(ctx context.Context, ttl time.Duration) (int, error) {
 
 // clean forgets old events now and then until ctx ends.
 func (r *Relay) clean(ctx context.Context) {
-	for r.cfg.TTL > 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(around(cleanEvery)):
-		}
-		n, err := r.store.Clean(ctx, r.cfg.TTL)
-		r.counts.cleaned.Add(int64(n))
-		switch {
+	loop.Every(ctx, cleanEvery, func(ctx context.Context) {
+		switch n, err := r.cleanOnce(ctx); {
 		case ctx.Err() != nil:
 		case err != nil:
 			r.cfg.Log.WarnContext(ctx, "old events cannot be forgotten", "cause", err)
 		case n > 0:
 			r.cfg.Log.InfoContext(ctx, "old events are forgotten", "events", n)
 		}
-	}
+	})
 }
 
-// cleanOnce forgets old events: where relays run from cron alone, nobody else does.
-func (r *Relay) cleanOnce(ctx context.Context) error {
+// cleanOnce forgets old events and returns how many. RunOnce calls it too: where relays run from
+// cron alone, nothing else does.
+func (r *Relay) cleanOnce(ctx context.Context) (int, error) {
 	if r.cfg.TTL == 0 {
-		return nil
+		return 0, nil
 	}
 	n, err := r.store.Clean(ctx, r.cfg.TTL)
 	r.counts.cleaned.Add(int64(n))
-	return err
+	return n, err
 }

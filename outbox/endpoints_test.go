@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"paidonce/outbox"
+	"paidonce/problem"
 )
 
 // TestPutEndpoint: registering again changes nothing but what is given; the secret stays.
@@ -30,14 +31,14 @@ func TestPutEndpoint(t *testing.T) {
 	}
 	p.Description, p.EnabledEvents = "two", []string{"*", "charge.failed"}
 	second, created, err := w.store.PutEndpoint(t.Context(), account, "hook", p)
-	if err != nil || created || second.Secret != first.Secret || second.Description != "two" || fmt.Sprint(second.EnabledEvents) != "[*]" {
+	if err != nil || created || second.Secret != first.Secret || *second.Description != "two" || fmt.Sprint(second.EnabledEvents) != "[*]" {
 		t.Errorf("%+v, %t, %v", second, created, err)
 	}
 	if _, created, err = w.store.PutEndpoint(t.Context(), "acct_2", "hook", p); err != nil || !created {
 		t.Errorf("another account's: %t, %v", created, err)
 	}
 	if list, err := w.store.ListEndpoints(t.Context(), account); err != nil || len(list) != 1 {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("got %v, %v, want 1", list, err)
 	}
 	if _, err := w.store.GetEndpoint(t.Context(), account, "other"); !errors.Is(err, outbox.ErrNotFound) {
 		t.Error(err)
@@ -48,7 +49,7 @@ func TestPutEndpoint(t *testing.T) {
 	if err := w.store.DeleteEndpoint(t.Context(), account, "hook"); !errors.Is(err, outbox.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := w.store.RotateSecret(t.Context(), w.pool, account, "hook"); !errors.Is(err, outbox.ErrNotFound) {
+	if _, err := w.rotate("hook"); !errors.Is(err, outbox.ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -67,19 +68,20 @@ func TestEndpointParams(t *testing.T) {
 	} {
 		p := good
 		c.change(&p)
-		var wrong *outbox.ParamError
-		if _, _, err := w.store.PutEndpoint(t.Context(), account, c.id, p); !errors.As(err, &wrong) || wrong.Param != param || wrong.Code == "" {
+		var wrong *problem.Error
+		if _, _, err := w.store.PutEndpoint(t.Context(), account, c.id, p); !errors.As(err, &wrong) || wrong.Param != param || wrong.Name() == "" {
 			t.Errorf("%s: %v", param, err)
 		}
 	}
-	w.exec(`INSERT INTO webhook_endpoints (account_id, id, url, enabled_events) SELECT $1, 'e' || i, 'http://x.test/', '{*}' FROM generate_series(1, 50) i`, account)
-	var wrong *outbox.ParamError
+	w.Exec(`INSERT INTO webhook_endpoints (account_id, id, url, enabled_events) SELECT $1, 'e' || i, 'http://x.test/', '{*}' FROM generate_series(1, 50) i`, account)
+	var wrong *problem.Error
 	if _, _, err := w.store.PutEndpoint(t.Context(), account, "one-more", good); !errors.As(err, &wrong) {
 		t.Errorf("one more than the most: %v", err)
 	}
 }
 
-// TestDeleteWhileNumbering: nothing is queued for what is deleted, and nothing fails, however they meet. Registering at once by many makes one endpoint.
+// TestDeleteWhileNumbering: nothing is queued for what is deleted, and nothing fails, however they
+// meet. Registering at once by many makes one endpoint.
 func TestDeleteWhileNumbering(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -99,7 +101,7 @@ func TestDeleteWhileNumbering(t *testing.T) {
 			t.Errorf("created: %v", made)
 		}
 		for range 5 {
-			w.add(w.pool, "charge.succeeded", "ch_1")
+			w.add(w.Pool, "charge.succeeded", "ch_1")
 		}
 		group.Go(func() {
 			if _, err := w.store.Number(ctx); err != nil {
@@ -113,21 +115,23 @@ func TestDeleteWhileNumbering(t *testing.T) {
 		})
 		group.Wait()
 	}
-	if _, err := w.store.Clean(ctx, time.Hour); err != nil { // what was queued at the very moment of a deletion
+	// what was queued at the very moment of a deletion
+	if _, err := w.store.Clean(ctx, time.Hour); err != nil {
 		t.Error(err)
 	}
-	if n := w.count(`SELECT count(*) FROM deliveries`); n != 0 {
+	if n := w.Count(`SELECT count(*) FROM deliveries`); n != 0 {
 		t.Errorf("%d deliveries to nowhere", n)
 	}
-	if n := w.count(`SELECT count(*) FROM webhook_secrets`); n != 0 {
+	if n := w.Count(`SELECT count(*) FROM webhook_secrets`); n != 0 {
 		t.Errorf("%d secrets of nobody", n)
 	}
 }
 
-// TestEndpointsAtOnce: many who register at the same moment do not get past what an account can have.
+// TestEndpointsAtOnce: many who register at the same moment do not get past what an account can
+// have.
 func TestEndpointsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`INSERT INTO accounts (id, name) VALUES ($1, 'shop')`, account)
+	w.Exec(`INSERT INTO accounts (id, name) VALUES ($1, 'shop')`, account)
 	const most, room, callers = 50, 2, 20
 	for i := range most - room {
 		w.put(fmt.Sprintf("old-%d", i), "https://receiver.test/")
@@ -140,11 +144,11 @@ func TestEndpointsAtOnce(t *testing.T) {
 			_, created, err := w.store.PutEndpoint(t.Context(), account, fmt.Sprintf("new-%d", i), outbox.EndpointParams{URL: "https://receiver.test/", EnabledEvents: []string{"*"}})
 			mu.Lock()
 			defer mu.Unlock()
-			var invalid *outbox.ParamError
+			var invalid *problem.Error
 			switch {
 			case created && err == nil:
 				made++
-			case errors.As(err, &invalid) && invalid.Code == "too_many_endpoints":
+			case errors.As(err, &invalid) && invalid.Code == problem.TooManyEndpoints:
 				refused++
 			default:
 				t.Error(created, err)
@@ -157,10 +161,11 @@ func TestEndpointsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPutWhileDeleting: whoever registers hears what came of it, also when somebody else deletes the endpoint the moment after.
+// TestPutWhileDeleting: whoever registers hears what came of it, also when somebody else deletes
+// the endpoint the moment after.
 func TestPutWhileDeleting(t *testing.T) {
 	w := newWorld(t)
-	store := outbox.New(outbox.Config{Pool: deleting{w.pool}})
+	store := outbox.New(outbox.Config{Pool: deleting{w.Pool}})
 	e, created, err := store.PutEndpoint(t.Context(), account, "hook", outbox.EndpointParams{URL: "https://receiver.test/", EnabledEvents: []string{"*"}})
 	if err != nil || !created || e.ID != "hook" || e.Secret == "" {
 		t.Errorf("%+v, %t, %v", e, created, err)

@@ -13,22 +13,23 @@ import (
 	"paidonce/outbox"
 )
 
-// TestHeldBackTransaction: trap 60, PB-181: an event that was written early and commits late is listed after what was seen, and delivered.
+// TestHeldBackTransaction: an event that was written early and commits late is listed after what
+// was seen, and delivered.
 func TestHeldBackTransaction(t *testing.T) {
 	w := newWorld(t)
 	w.put("hook", "http://receiver.test/")
 	ctx := context.Background()
-	held, err := w.pool.Begin(ctx)
+	held, err := w.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	early := w.add(held, "charge.succeeded", "ch_early")
-	undone, err := w.pool.Begin(ctx)
+	undone, err := w.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.add(undone, "charge.succeeded", "ch_undone")
-	late := w.add(w.pool, "charge.succeeded", "ch_late")
+	late := w.add(w.Pool, "charge.succeeded", "ch_late")
 
 	if got := w.walk("", 10); !slices.Equal(got, []string{late}) {
 		t.Fatalf("seen: %v", got)
@@ -42,12 +43,13 @@ func TestHeldBackTransaction(t *testing.T) {
 	if got := w.walk(late, 10); !slices.Equal(got, []string{early}) {
 		t.Fatalf("seen after coming back: %v, want %v", got, early)
 	}
-	if n := w.count(`SELECT count(*) FROM deliveries`); n != 2 {
+	if n := w.Count(`SELECT count(*) FROM deliveries`); n != 2 {
 		t.Errorf("%d deliveries are queued, want 2", n)
 	}
 }
 
-// TestNothingIsMissed: trap 60, PB-181, PB-183: writers commit out of order, some roll back, several number; readers that walk to the end and come back see each event once.
+// TestNothingIsMissed: writers commit out of order, some roll back, several number; readers that
+// walk to the end and come back see each event once.
 func TestNothingIsMissed(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -57,7 +59,7 @@ func TestNothingIsMissed(t *testing.T) {
 	for range 6 {
 		writers.Go(func() {
 			for range 40 {
-				tx, err := w.pool.Begin(ctx)
+				tx, err := w.Pool.Begin(ctx)
 				if err != nil {
 					t.Error(err)
 					return
@@ -71,7 +73,8 @@ func TestNothingIsMissed(t *testing.T) {
 				mu.Lock()
 				committed[id] = true
 				mu.Unlock()
-				if err := tx.Commit(ctx); err != nil && db.Classify(err) == db.Rerun { // a serializable transaction may lose
+				// a serializable transaction may lose
+				if err := tx.Commit(ctx); err != nil && db.Classify(err) == db.Rerun {
 					mu.Lock()
 					delete(committed, id)
 					mu.Unlock()
@@ -134,10 +137,10 @@ func TestNothingIsMissed(t *testing.T) {
 	}
 }
 
-// TestTies: PB-200: events of one transaction, at one time, in the order of their ids.
+// TestTies: events of one transaction, at one time, in the order of their ids.
 func TestTies(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at)
+	w.Exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at)
 		SELECT 'evt_' || lpad(((i * 7919) % 500)::text, 4, '0'), $1, 'charge.succeeded', 'op_' || i, 'ch_' || i % 5, '{}', '2026-01-01' FROM generate_series(0, 499) i`, account)
 	got := w.walk("", 100)
 	if len(got) != 500 || !slices.IsSorted(got) {
@@ -155,13 +158,13 @@ func TestPagesAndFilters(t *testing.T) {
 		if i%3 == 0 {
 			typ = "charge.failed"
 		}
-		id := w.add(w.pool, typ, "ch_1")
+		id := w.add(w.Pool, typ, "ch_1")
 		all = append(all, id)
 		if i%3 == 0 {
 			failed = append(failed, id)
 		}
 	}
-	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_other', 'acct_2', 'charge.failed', 'op_other', 'ch_other', '{}')`)
+	w.Exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_other', 'acct_2', 'charge.failed', 'op_other', 'ch_other', '{}')`)
 	if got := w.walk("", 2); !slices.Equal(got, all) {
 		t.Errorf("walked: %v, want %v", got, all)
 	}
@@ -176,7 +179,7 @@ func TestPagesAndFilters(t *testing.T) {
 		}
 		return list
 	}
-	if got := ids(w.store.List(ctx, account, outbox.Filter{Type: "charge.failed", Limit: 10})); !slices.Equal(got, failed) {
+	if got := ids(w.store.List(ctx, account, outbox.Filter{Types: []string{"charge.failed"}, Limit: 10})); !slices.Equal(got, failed) {
 		t.Errorf("failed: %v, want %v", got, failed)
 	}
 	backwards := slices.Clone(all)
@@ -192,12 +195,12 @@ func TestPagesAndFilters(t *testing.T) {
 		}
 	}
 	last := failed[len(failed)-1:]
-	if got := ids(w.store.List(ctx, account, outbox.Filter{NewestFirst: true, Type: "charge.failed", Limit: 1})); !slices.Equal(got, last) {
+	if got := ids(w.store.List(ctx, account, outbox.Filter{NewestFirst: true, Types: []string{"charge.failed"}, Limit: 1})); !slices.Equal(got, last) {
 		t.Errorf("the newest failed: %v, want %v", got, last)
 	}
 	for _, f := range []outbox.Filter{{StartingAfter: "evt_other", Limit: 1}, {NewestFirst: true, StartingAfter: "evt_nowhere", Limit: 1}} {
 		if _, err := w.store.List(ctx, account, f); !errors.Is(err, outbox.ErrNotFound) {
-			t.Errorf("%+v: %v", f, err)
+			t.Errorf("got %+v: %v, want outbox.ErrNotFound", f, err)
 		}
 	}
 	if _, err := w.store.Get(ctx, account, "evt_other"); !errors.Is(err, outbox.ErrNotFound) {
@@ -208,12 +211,13 @@ func TestPagesAndFilters(t *testing.T) {
 	}
 }
 
-// TestOrderUnderAnOldSnapshot: PB-201: prints what giving places costs while a transaction stays open, and tries that one that commits very late is found.
+// TestOrderUnderAnOldSnapshot: prints what giving places costs while a transaction stays open, and
+// tries that one that commits very late is found.
 func TestOrderUnderAnOldSnapshot(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
-	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_0', $1, 'charge.succeeded', 'op_0', 'ch_0', '{}')`, account)
-	old, err := w.pool.Begin(ctx)
+	w.Exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload) VALUES ('evt_0', $1, 'charge.succeeded', 'op_0', 'ch_0', '{}')`, account)
+	old, err := w.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +227,12 @@ func TestOrderUnderAnOldSnapshot(t *testing.T) {
 	}
 	w.run(w.relay())
 	w.addMany(30_000)
-	numberedAll := func() bool { return w.count(`SELECT count(*) FROM outbox WHERE position IS NULL`) == 0 }
+	numberedAll := func() bool { return w.Count(`SELECT count(*) FROM outbox WHERE position IS NULL`) == 0 }
 	eventually(t, 30*time.Second, "all have places", numberedAll)
 	began := time.Now()
-	w.add(w.pool, "charge.succeeded", "ch_new")
+	w.add(w.Pool, "charge.succeeded", "ch_new")
 	eventually(t, 10*time.Second, "the new one has its place", numberedAll)
 	t.Logf("with 30000 dead entries a new event had its place after %s", time.Since(began))
-	w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at) VALUES ('evt_late', $1, 'charge.succeeded', 'op_late', 'ch_late', '{}', now() - interval '1 hour')`, account)
+	w.Exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload, created_at) VALUES ('evt_late', $1, 'charge.succeeded', 'op_late', 'ch_late', '{}', now() - interval '1 hour')`, account)
 	eventually(t, 10*time.Second, "the late one has its place", numberedAll)
 }

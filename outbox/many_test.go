@@ -14,7 +14,8 @@ import (
 	"paidonce/outbox"
 )
 
-// TestManyRelays: trap 65: four of them, 10,000 events, one endpoint that hangs: the other gets its own at full rate, and none from two at once.
+// TestManyRelays: four of them, 10,000 events, one endpoint that hangs: the other gets its own at
+// full rate, and none from two at once.
 func TestManyRelays(t *testing.T) {
 	w, r, hanging := newWorld(t), newReceiver(t), newReceiver(t)
 	const events = 10_000
@@ -37,7 +38,7 @@ func TestManyRelays(t *testing.T) {
 	stop := w.run(relays...)
 	eventually(t, 60*time.Second, "the good endpoint has all", func() bool { return r.distinct() == events })
 	t.Logf("%d deliveries in %s: %.0f/s", events, time.Since(began), events/time.Since(began).Seconds())
-	eventually(t, 5*time.Second, "all is written down", func() bool { return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
+	eventually(t, 5*time.Second, "all is written down", func() bool { return w.Count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
 	close(over)
 	stop()
 	if len(r.seen()) != events || r.doubled != 0 {
@@ -58,7 +59,7 @@ func TestRate(t *testing.T) {
 	}
 	order := time.Since(began)
 	began = time.Now()
-	if err := w.relay().Once(t.Context()); err != nil {
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
@@ -68,7 +69,8 @@ func TestRate(t *testing.T) {
 	t.Logf("ordered and queued %.0f/s, delivered %.0f/s", events/order.Seconds(), events/took.Seconds())
 }
 
-// TestKilledRelay: PB-193: a relay that dies between claim and result leaves its deliveries to others, when its lease is over; ids and bytes stay the same.
+// TestKilledRelay: a relay that dies between claim and result leaves its deliveries to others, when
+// its lease is over; ids and bytes stay the same.
 func TestKilledRelay(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -77,10 +79,11 @@ func TestKilledRelay(t *testing.T) {
 	lease := func(c *outbox.RelayConfig) { c.Lease = 2 * time.Second }
 	// It sends half of what it claims, and writes nothing down of any of it.
 	dying := w.relay(lease, func(c *outbox.RelayConfig) { c.Sender = &dies{Sender: c.Sender, hang: make(chan struct{})} })
-	go dying.Work(context.Background()) // never stopped: its goroutines hang for ever, as those of a stopped process do
+	// never stopped: its goroutines hang forever, as those of a stopped process do
+	go dying.Work(context.Background())
 	eventually(t, 10*time.Second, "some are sent", func() bool { return r.distinct() >= 10 })
 	w.run(w.relay(lease))
-	eventually(t, 20*time.Second, "all are delivered", func() bool { return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
+	eventually(t, 20*time.Second, "all are delivered", func() bool { return w.Count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
 	if r.distinct() != events {
 		t.Errorf("%d events", r.distinct())
 	}
@@ -106,18 +109,19 @@ func (d *dies) Send(ctx context.Context, m outbox.Message) (outbox.Answer, error
 	return outbox.Answer{}, nil
 }
 
-// TestLateResult: PB-195: a relay that was away for longer than its lease does not undo what another has written down.
+// TestLateResult: a relay that was away for longer than its lease does not undo what another has
+// written down.
 func TestLateResult(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
-	id := w.add(w.pool, "charge.succeeded", "ch_1")
+	id := w.add(w.Pool, "charge.succeeded", "ch_1")
 	gate := &gate{inside: make(chan struct{}), open: make(chan struct{})}
 	slow := w.relay(func(c *outbox.RelayConfig) { c.Sender, c.Lease = gate, 300*time.Millisecond })
 	done := make(chan error)
-	go func() { done <- slow.Once(context.Background()) }()
+	go func() { done <- slow.RunOnce(context.Background()) }()
 	<-gate.inside
 	time.Sleep(350 * time.Millisecond)
-	if err := w.relay().Once(t.Context()); err != nil {
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	close(gate.open) // and now it fails
@@ -141,7 +145,8 @@ func (g *gate) Send(context.Context, outbox.Message) (outbox.Answer, error) {
 	return outbox.Answer{Status: 500}, nil
 }
 
-// TestOrderOfAnObject: PB-187: several relays and a receiver of random speed; events of one object arrive in their order.
+// TestOrderOfAnObject: several relays and a receiver of random speed; events of one object arrive
+// in their order.
 func TestOrderOfAnObject(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -156,12 +161,12 @@ func TestOrderOfAnObject(t *testing.T) {
 	of, order := map[string]int{}, map[string]int{}
 	for i := range 4 {
 		for o := range objects {
-			id := w.add(w.pool, "charge.succeeded", "ch_"+strconv.Itoa(o))
+			id := w.add(w.Pool, "charge.succeeded", "ch_"+strconv.Itoa(o))
 			of[id], order[id] = o, i
 		}
 	}
 	eventually(t, 60*time.Second, "all delivered", func() bool {
-		return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 4*objects
+		return w.Count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 4*objects
 	})
 	last := map[int]int{}
 	for _, d := range r.seen() {
@@ -172,13 +177,14 @@ func TestOrderOfAnObject(t *testing.T) {
 	}
 }
 
-// TestPoison: trap 64: an event that its consumer cannot take holds back those of its object for a while, others not at all, and none for ever.
+// TestPoison: an event that its consumer cannot take holds back those of its object for a while,
+// others not at all, and none forever.
 func TestPoison(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
-	poison := w.add(w.pool, "charge.succeeded", "ch_1")
-	after := w.add(w.pool, "charge.refunded", "ch_1")
-	other := w.add(w.pool, "charge.succeeded", "ch_2")
+	poison := w.add(w.Pool, "charge.succeeded", "ch_1")
+	after := w.add(w.Pool, "charge.refunded", "ch_1")
+	other := w.add(w.Pool, "charge.succeeded", "ch_2")
 	r.answer = func(w http.ResponseWriter, req *http.Request, _ int) {
 		if req.Header.Get("webhook-id") == poison {
 			w.WriteHeader(http.StatusBadRequest)
@@ -186,7 +192,7 @@ func TestPoison(t *testing.T) {
 	}
 	w.run(w.relay(func(c *outbox.RelayConfig) { c.Pause = 10 * time.Millisecond }))
 	eventually(t, 20*time.Second, "the rest is delivered", func() bool {
-		return r.distinct() == 3 && w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 2
+		return r.distinct() == 3 && w.Count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 2
 	})
 	got := r.seen()
 	at := func(id string) int { return slices.IndexFunc(got, func(d delivery) bool { return d.id == id }) }
@@ -200,20 +206,20 @@ func TestResend(t *testing.T) {
 	w, r, second := newWorld(t), newReceiver(t), newReceiver(t)
 	r.secret = w.put("hook", r.URL).Secret
 	w.put("refunds", second.URL, "charge.refunded")
-	id := w.add(w.pool, "charge.succeeded", "ch_1")
+	id := w.add(w.Pool, "charge.succeeded", "ch_1")
 	relay := w.relay()
 	for i, c := range []struct {
 		endpoint            string
 		n, first, elsewhere int
 	}{{"", 1, 2, 0}, {"hook", 1, 3, 0}, {"refunds", 1, 3, 1}} {
-		if err := relay.Once(t.Context()); err != nil {
+		if err := relay.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		n, err := w.store.Resend(t.Context(), w.pool, account, id, c.endpoint)
+		n, err := w.store.Requeue(t.Context(), account, id, c.endpoint)
 		if err != nil || n != c.n {
 			t.Errorf("%d: resent to %d: %v", i, n, err)
 		}
-		if err := relay.Once(t.Context()); err != nil {
+		if err := relay.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if r.times[id] != c.first || second.times[id] != c.elsewhere {
@@ -221,18 +227,18 @@ func TestResend(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{{"evt_nowhere", ""}, {"evt_nowhere", "hook"}, {id, "nowhere"}} {
-		_, err := w.store.Resend(t.Context(), w.pool, account, c[0], c[1])
+		_, err := w.store.Requeue(t.Context(), account, c[0], c[1])
 		if !errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNoEndpoint) != (c[1] == "nowhere") {
-			t.Errorf("%v: %v", c, err)
+			t.Errorf("%v: got %v, want outbox.ErrNotFound", c, err)
 		}
 	}
 }
 
-// TestOldSnapshots: PB-201: a transaction that stays open keeps dead rows; delivery goes on.
+// TestOldSnapshots: a transaction that stays open keeps dead rows; delivery goes on.
 func TestOldSnapshots(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
-	tx, err := w.pool.Begin(t.Context())
+	tx, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,10 +250,10 @@ func TestOldSnapshots(t *testing.T) {
 	var first, last time.Duration
 	const rounds, events = 10, 300
 	for i := range rounds {
-		w.exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
+		w.Exec(`INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
 			SELECT 'evt_' || $2::int || '_' || i, $1, 'charge.succeeded', 'op_' || $2::int || '_' || i, 'ch_' || i, '{}' FROM generate_series(1, $3::int) i`, account, i, events)
 		began := time.Now()
-		if err := relay.Once(t.Context()); err != nil {
+		if err := relay.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		last = time.Since(began)
@@ -265,17 +271,17 @@ func TestOldSnapshots(t *testing.T) {
 func TestRetention(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
-	old := w.add(w.pool, "charge.succeeded", "ch_old")
-	if err := w.relay().Once(t.Context()); err != nil {
+	old := w.add(w.Pool, "charge.succeeded", "ch_old")
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waits := w.add(w.pool, "charge.succeeded", "ch_waits")
+	waits := w.add(w.Pool, "charge.succeeded", "ch_waits")
 	if _, err := w.store.Number(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
-	young := w.add(w.pool, "charge.succeeded", "ch_young")
-	w.exec(`INSERT INTO outbox_cursors (publisher, position) VALUES ('behind', 0)`)
+	w.Exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	young := w.add(w.Pool, "charge.succeeded", "ch_young")
+	w.Exec(`INSERT INTO outbox_cursors (publisher, position) VALUES ('behind', 0)`)
 	clean := func(want int) {
 		t.Helper()
 		if n, err := w.store.Clean(t.Context(), 30*24*time.Hour); err != nil || n != want {
@@ -283,38 +289,40 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	clean(0)
-	w.exec(`UPDATE outbox_cursors SET position = 100`)
+	w.Exec(`UPDATE outbox_cursors SET position = 100`)
 	clean(1)
 	if got := w.walk("", 10); !slices.Equal(got, []string{waits, young}) {
 		t.Errorf("left are %v, not %s", got, old)
 	}
-	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
-	if err := w.relay().Once(t.Context()); err != nil {
+	w.Exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clean(1)
-	stale := w.add(w.pool, "charge.captured", "ch_young") // it stays as the newest of its type, with a gap behind it
-	gone := w.add(w.pool, "charge.succeeded", "ch_gone")
-	young = w.add(w.pool, "charge.succeeded", "ch_young")
-	if err := w.relay().Once(t.Context()); err != nil {
+	// it stays as the newest of its type, with a gap behind it
+	stale := w.add(w.Pool, "charge.captured", "ch_young")
+	gone := w.add(w.Pool, "charge.succeeded", "ch_gone")
+	young = w.add(w.Pool, "charge.succeeded", "ch_young")
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	w.Exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
 	clean(2)
 	if _, err := w.store.List(t.Context(), account, outbox.Filter{StartingAfter: stale, Limit: 1}); !errors.Is(err, outbox.ErrNotFound) {
 		t.Errorf("who stands before %s, which is gone, is told: %v", gone, err)
 	}
-	if page, err := w.store.List(t.Context(), account, outbox.Filter{StartingAfter: stale, Type: "charge.captured", Limit: 1}); err != nil || len(page.Events) != 0 {
+	if page, err := w.store.List(t.Context(), account, outbox.Filter{StartingAfter: stale, Types: []string{"charge.captured"}, Limit: 1}); err != nil || len(page.Events) != 0 {
 		t.Errorf("who reads its type alone has missed nothing, and is told: %v, %v", page, err)
 	}
 	if got := w.walk("", 1); !slices.Equal(got, []string{young}) {
 		t.Errorf("a walk from the beginning finds %v, not %s", got, young)
 	}
-	late := w.add(w.pool, "charge.succeeded", "ch_late") // who has seen all reads on, however long nothing happened
+	// who has seen all reads on, however long nothing happened
+	late := w.add(w.Pool, "charge.succeeded", "ch_late")
 	if got := w.walk(young, 10); !slices.Equal(got, []string{late}) {
 		t.Errorf("after %s come %v, not %s", young, got, late)
 	}
-	if n := w.count(`SELECT count(*) FROM deliveries WHERE event_id = $1`, old); n != 0 {
+	if n := w.Count(`SELECT count(*) FROM deliveries WHERE event_id = $1`, old); n != 0 {
 		t.Errorf("%d deliveries of a forgotten event", n)
 	}
 }

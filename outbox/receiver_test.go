@@ -16,14 +16,16 @@ import (
 	"paidonce/outbox/webhook"
 )
 
-// receiver is a merchant's server: it verifies and remembers what it is sent, and answers as it is told.
+// receiver is a merchant's server: it verifies and remembers what it is sent, and answers as it is
+// told.
 type receiver struct {
 	*httptest.Server
 	t testing.TB
 
-	mu      sync.Mutex
-	secret  string
-	answer  func(w http.ResponseWriter, r *http.Request, nth int) // nil: 200; nth: how often this event came
+	mu     sync.Mutex
+	secret string
+	// nil: 200; nth: how often this event came
+	answer  func(w http.ResponseWriter, r *http.Request, nth int)
 	got     []delivery
 	bodies  map[string]string
 	times   map[string]int
@@ -123,7 +125,7 @@ func (w *world) run(relays ...*outbox.Relay) (stop func()) {
 		group.Go(func() { r.Work(ctx) })
 	}
 	stop = sync.OnceFunc(func() { cancel(); group.Wait() })
-	w.t.Cleanup(stop)
+	w.T.Cleanup(stop)
 	return stop
 }
 

@@ -10,59 +10,78 @@ import (
 	"time"
 
 	"paidonce/db"
+	"paidonce/internal/loop"
 )
 
 const (
-	// perEndpoint is how many deliveries to one endpoint a relay has under way at once.
-	perEndpoint = 32
-	// perFailingEndpoint is the same for one whose last delivery failed: enough to notice that it is back, too little to be in anybody's way.
-	perFailingEndpoint = 2
-	// inAllMax is how many deliveries a relay has under way in all. Each is a goroutine and a socket that mostly wait.
-	inAllMax = 512
-	// keptFree is how many of these are for endpoints that have nothing under way, one for each: however many slow ones there are, the others need not wait for them.
-	keptFree = 64
-	// shareOfRest is which part of what is left of the others a single endpoint can get.
-	shareOfRest = 4
-	// lookEvery is how long something due waits at most before a relay sees it; two looks into small indexes.
-	lookEvery = 200 * time.Millisecond
-	// gather is how long a relay waits after a delivery ended, so that it claims for several at once.
-	gather = 2 * time.Millisecond
-	// leaseLimit is how long a claimed delivery is left to its relay: an attempt of ten seconds, the writing of its result, and some more.
+	// perEndpointMax is how many deliveries to one endpoint a relay has under way at once: enough
+	// to hide a slow answer, few enough for a small server.
+	perEndpointMax = 32
+	// perFailingEndpointMax is the same for an endpoint whose last delivery failed: enough to
+	// notice that it is back, too few to delay other endpoints.
+	perFailingEndpointMax = 2
+	// failingAfter is how many attempts in a row have to fail before this relay takes an endpoint
+	// for failing, even if the database does not say so yet. One alone may be chance.
+	failingAfter = 2
+	// deliveriesMax is how many deliveries a relay has under way in all. Each is a goroutine and a
+	// socket that mostly wait.
+	deliveriesMax = 512
+	// reservedForIdle is how many of deliveriesMax are kept for endpoints that have nothing under
+	// way, one for each. However many slow endpoints there are, the others need not wait for them.
+	reservedForIdle = 64
+	// shareDivisor bounds a single endpoint to one part in shareDivisor of the unreserved
+	// deliveries that are still free.
+	shareDivisor = 4
+	// pollEvery is how long a due delivery waits at most before a relay sees it. A poll costs two
+	// look-ups in small indexes.
+	pollEvery = 200 * time.Millisecond
+	// claimDelay is how long a relay waits after a delivery ended, so that one claim replaces
+	// several that ended together.
+	claimDelay = 2 * time.Millisecond
+	// leaseLimit is how long a claimed delivery is left to its relay: an attempt of ten seconds,
+	// the writing of its result, and a margin.
 	leaseLimit = 45 * time.Second
-	// leaseMargin is what of it must be left when an attempt begins, or another relay might begin one meanwhile.
+	// leaseMargin is how much of the lease must be left when an attempt begins. With less, another
+	// relay might begin one meanwhile.
 	leaseMargin = 15 * time.Second
-	// cleanEvery is how often old events are looked for: they are counted in days.
+	// cleanEvery is how often old events are looked for. Their age is counted in days, so ten
+	// minutes are soon enough.
 	cleanEvery = 10 * time.Minute
-	// onceFailures is how often in a row an endpoint may fail before a single pass leaves it alone.
-	onceFailures = 10
+	// singlePassFailuresMax is how often in a row an endpoint may fail before RunOnce leaves it for
+	// later.
+	singlePassFailuresMax = 10
 )
 
 // RelayConfig is what a relay is made of.
 type RelayConfig struct {
 	Sender Sender
 	Log    *slog.Logger
-	TTL    time.Duration // how long events are kept after every endpoint and stream has them; 0: for ever
-	Lease  time.Duration // of a claimed delivery; 0: 45 s
-	Pause  time.Duration // after the first failure of a delivery, growing from there; 0: 5 s
-	// Attempted is told of each attempt, for who measures: one of [AttemptResults]. May be nil. Called concurrently.
-	Attempted func(result string, took time.Duration)
+	// How long events are kept after every endpoint and stream has them; 0: forever.
+	TTL   time.Duration
+	Lease time.Duration // of a claimed delivery; 0: 45 s
+	Pause time.Duration // after the first failure of a delivery, growing from there; 0: 5 s
+	// OnAttempt, unless nil, is called after each attempt, with one of [AttemptResults] and how
+	// long the attempt took. Calls are concurrent.
+	OnAttempt func(result string, took time.Duration)
 }
 
-// AttemptResults are what an attempt can come to: delivered; failed, and tried again; dead: failed, and given up on; lost: its result could not be written down, so it is
-// made again, by whoever has the lease by then.
+// AttemptResults are the possible results of an attempt: delivered; failed, when it will be tried
+// again; dead, when the delivery is given up on; lost, when the result could not be stored, so that
+// the attempt is repeated by whichever relay holds the lease by then.
 var AttemptResults = []string{"delivered", "failed", "dead", "lost"}
 
-// Relay delivers events. Any number of them share the work; each delivery is claimed by one, for the time of a lease. Safe for concurrent use.
+// Relay delivers events. Any number of relays share the work: each delivery is claimed by one of
+// them, for the time of a lease. Safe for concurrent use.
 type Relay struct {
-	store  *Store
-	cfg    RelayConfig
-	settle db.Committer[tried, db.DeliverySettleRow]
-	ended  chan struct{} // a delivery ended, or something is new
-	going  sync.WaitGroup
+	store   *Store
+	cfg     RelayConfig
+	settle  db.Committer[attempt, db.DeliverySettleRow]
+	ended   chan struct{} // a delivery ended, or something is new
+	running sync.WaitGroup
 
 	mu       sync.Mutex
 	busy     map[int64]int // deliveries under way, by endpoint
-	inAll    int
+	total    int
 	failures map[int64]int // in a row, by endpoint
 
 	counts counters
@@ -72,7 +91,7 @@ type counters struct{ numbered, delivered, failed, dead, disabled, cleaned atomi
 
 // Counts is what a relay has done since it was made.
 type Counts struct {
-	Numbered  int64 // events that got their places
+	Numbered  int64 // new events that were queued for the endpoints that want them
 	Delivered int64
 	Failed    int64 // attempts that are to be repeated
 	Dead      int64 // deliveries that were given up on
@@ -88,44 +107,48 @@ func NewRelay(s *Store, cfg RelayConfig) *Relay {
 	if cfg.Pause == 0 {
 		cfg.Pause = pauseFirst
 	}
-	if cfg.Attempted == nil {
-		cfg.Attempted = func(string, time.Duration) {}
+	if cfg.OnAttempt == nil {
+		cfg.OnAttempt = func(string, time.Duration) {}
 	}
-	r := &Relay{store: s, cfg: cfg, ended: make(chan struct{}, 1), busy: map[int64]int{}, failures: map[int64]int{}}
-	r.settle.Write, r.settle.ID = r.writeSettled, func(t tried) string { return t.key() }
+	r := &Relay{
+		store: s, cfg: cfg, ended: make(chan struct{}, 1), busy: map[int64]int{},
+		failures: map[int64]int{},
+	}
+	r.settle.Write, r.settle.ID = r.writeSettled, func(t attempt) string { return t.key() }
 	return r
 }
 
-// Counts returns what was done so far.
+// Counts returns what was done so far. Safe for concurrent use.
 func (r *Relay) Counts() Counts {
 	c := &r.counts
-	return Counts{Numbered: c.numbered.Load(), Delivered: c.delivered.Load(), Failed: c.failed.Load(), Dead: c.dead.Load(), Disabled: c.disabled.Load(), Cleaned: c.cleaned.Load()}
+	return Counts{
+		Numbered: c.numbered.Load(), Delivered: c.delivered.Load(), Failed: c.failed.Load(),
+		Dead: c.dead.Load(), Disabled: c.disabled.Load(), Cleaned: c.cleaned.Load(),
+	}
 }
 
 // Work delivers until ctx ends; attempts that have begun end, with their results written.
 func (r *Relay) Work(ctx context.Context) {
-	var workers sync.WaitGroup
-	workers.Go(func() { r.number(ctx) })
-	workers.Go(func() { r.clean(ctx) })
-	for ctx.Err() == nil {
-		n, err := r.dispatch(ctx, false)
-		if err != nil && ctx.Err() == nil {
+	dispatching := loop.Loop{
+		Step: func(ctx context.Context) (bool, error) {
+			time.Sleep(claimDelay) // a delivery may just have ended
+			_, err := r.dispatch(ctx, false)
+			return false, err
+		},
+		Every: pollEvery,
+		Wake:  r.ended,
+		Failed: func(err error, _ time.Duration) {
 			r.cfg.Log.WarnContext(ctx, "due deliveries cannot be read", "cause", err)
-		}
-		if n > 0 {
-			r.waitEnded(ctx, lookEvery)
-			continue
-		}
-		r.waitEnded(ctx, around(lookEvery))
+		},
 	}
-	workers.Wait()
-	r.going.Wait()
+	loop.All(ctx, r.number, r.clean, dispatching.Run)
+	r.running.Wait()
 }
 
-// Once delivers all that is due, forgets old events, and returns when nothing is left to do. An endpoint that fails again and again is left for later. Errors: the
-// database's.
-func (r *Relay) Once(ctx context.Context) error {
-	defer r.going.Wait()
+// RunOnce delivers all that is due, forgets old events, and returns when nothing is left to do. An
+// endpoint that fails again and again is left for later. Errors: the database's.
+func (r *Relay) RunOnce(ctx context.Context) error {
+	defer r.running.Wait()
 	r.mu.Lock()
 	clear(r.failures)
 	r.mu.Unlock()
@@ -140,9 +163,10 @@ func (r *Relay) Once(ctx context.Context) error {
 			return err
 		}
 		if n == 0 && begun == 0 && r.idle() {
-			return r.cleanOnce(ctx)
+			_, err := r.cleanOnce(ctx)
+			return err
 		}
-		r.waitEnded(ctx, lookEvery)
+		r.waitEnded(ctx)
 	}
 	return nil
 }
@@ -150,58 +174,55 @@ func (r *Relay) Once(ctx context.Context) error {
 func (r *Relay) idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.inAll == 0
+	return r.total == 0
 }
 
 // waitEnded waits until a delivery has ended, or until there may be something new.
-func (r *Relay) waitEnded(ctx context.Context, most time.Duration) {
+func (r *Relay) waitEnded(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(most):
+	case <-time.After(pollEvery):
 	case <-r.ended:
-		time.Sleep(gather)
+		time.Sleep(claimDelay)
 	}
 }
 
-func (r *Relay) poke() {
+// wake ends the pause of the loop that dispatches.
+func (r *Relay) wake() {
 	select {
 	case r.ended <- struct{}{}:
-	default: // it is known already
+	default: // a wake-up is pending already
 	}
 }
 
-// number gives new events their places until ctx ends.
+// number gives new events their positions and queues them until ctx ends.
 func (r *Relay) number(ctx context.Context) {
-	orders := numberer{store: r.store}
-	for ctx.Err() == nil {
-		n, err := orders.some(ctx)
-		r.counts.numbered.Add(int64(n))
-		switch {
-		case err != nil && ctx.Err() == nil:
+	sequence := sequencer{store: r.store}
+	loop.Loop{
+		Step: func(ctx context.Context) (bool, error) {
+			b, err := sequence.next(ctx)
+			r.counts.numbered.Add(int64(b.queued))
+			if b.queued > 0 {
+				r.wake()
+			}
+			return b.full(), err
+		},
+		Every: pollEvery,
+		Failed: func(err error, _ time.Duration) {
 			r.cfg.Log.WarnContext(ctx, "events cannot be put in order", "cause", err)
-		case n > 0:
-			r.poke()
-		}
-		if n == numberBatch {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(around(lookEvery)):
-		}
-	}
+		},
+	}.Run(ctx)
 }
 
-// dispatch claims what is due and there is room for, and begins to deliver it. It tells how many it began.
-func (r *Relay) dispatch(ctx context.Context, once bool) (int, error) {
-	due, err := ask(ctx, func(ctx context.Context) ([]db.DeliveryDueEndpointsRow, error) {
-		return r.store.queries.DeliveryDueEndpoints(ctx, r.store.pool)
-	})
+// dispatch claims as many due deliveries as may be under way, begins to deliver them, and returns
+// how many it began.
+func (r *Relay) dispatch(ctx context.Context, singlePass bool) (int, error) {
+	due, err := db.Read0(ctx, r.store.pool, r.store.queries.DeliveryDueEndpoints)
 	if err != nil {
 		return 0, err
 	}
 	p := db.DeliveryClaimParams{Lease: r.cfg.Lease, BlockingAttempts: blockingAttempts}
-	p.Endpoints, p.Mosts = r.room(due, once)
+	p.Endpoints, p.Limits = r.reserve(due, singlePass)
 	if len(p.Endpoints) == 0 {
 		return 0, nil
 	}
@@ -212,54 +233,58 @@ func (r *Relay) dispatch(ctx context.Context, once bool) (int, error) {
 	var rows []db.DeliveryClaimRow
 	var claimed time.Time
 	err = db.RetryConflict(ctx, func(ctx context.Context) (err error) {
-		claimed = time.Now() // before the claim, so that the lease that we count is never longer than the database's
+		// Read before the claim, so that the lease as counted here never outlasts the database's.
+		claimed = time.Now()
 		rows, err = r.store.queries.DeliveryClaim(context.WithoutCancel(ctx), r.store.pool, p)
 		return err
 	})
-	r.give(rows, p)
+	r.releaseUnfilled(rows, p)
 	if err != nil {
 		return 0, err
 	}
 	for _, row := range rows {
-		r.going.Go(func() {
-			defer r.release(row.Endpoint)
+		r.running.Go(func() {
+			defer r.finish(row.Endpoint)
 			r.deliver(context.WithoutCancel(ctx), endpoints[row.Endpoint], row, claimed)
 		})
 	}
 	return len(rows), nil
 }
 
-// room reserves places among what is under way: for each endpoint that has something due, those with the least under way first and of these the longest due, as many as
-// it may have.
-func (r *Relay) room(due []db.DeliveryDueEndpointsRow, once bool) (endpoints []int64, mosts []int32) {
+// reserve reserves deliveries for each endpoint that has something due, as many as it may have.
+// Endpoints with the fewest deliveries under way come first, and of these the longest due.
+func (r *Relay) reserve(
+	due []db.DeliveryDueEndpointsRow, singlePass bool,
+) (endpoints []int64, limits []int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slices.SortStableFunc(due, func(a, b db.DeliveryDueEndpointsRow) int { return cmp.Compare(r.busy[a.Number], r.busy[b.Number]) })
+	slices.SortStableFunc(due,
+		func(a, b db.DeliveryDueEndpointsRow) int { return cmp.Compare(r.busy[a.Number], r.busy[b.Number]) })
 	for _, e := range due {
-		most := perEndpoint
-		if e.Failing || r.failures[e.Number] >= perFailingEndpoint {
-			most = perFailingEndpoint
+		limit := perEndpointMax
+		if e.Failing || r.failures[e.Number] >= failingAfter {
+			limit = perFailingEndpointMax
 		}
-		if once && r.failures[e.Number] >= onceFailures {
+		if singlePass && r.failures[e.Number] >= singlePassFailuresMax {
 			continue
 		}
-		rest := inAllMax - r.inAll
-		n := min(most-r.busy[e.Number], (rest-keptFree)/shareOfRest)
+		rest := deliveriesMax - r.total
+		n := min(limit-r.busy[e.Number], (rest-reservedForIdle)/shareDivisor)
 		if n <= 0 && r.busy[e.Number] == 0 {
 			n = min(1, rest)
 		}
 		if n <= 0 {
 			continue
 		}
-		endpoints, mosts = append(endpoints, e.Number), append(mosts, int32(n))
+		endpoints, limits = append(endpoints, e.Number), append(limits, int32(n))
 		r.busy[e.Number] += n
-		r.inAll += n
+		r.total += n
 	}
-	return endpoints, mosts
+	return endpoints, limits
 }
 
-// give gives back the reserved places that the claim did not fill.
-func (r *Relay) give(rows []db.DeliveryClaimRow, p db.DeliveryClaimParams) {
+// releaseUnfilled gives back the reserved deliveries that the claim did not fill.
+func (r *Relay) releaseUnfilled(rows []db.DeliveryClaimRow, p db.DeliveryClaimParams) {
 	filled := map[int64]int{}
 	for _, row := range rows {
 		filled[row.Endpoint]++
@@ -267,25 +292,27 @@ func (r *Relay) give(rows []db.DeliveryClaimRow, p db.DeliveryClaimParams) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, number := range p.Endpoints {
-		r.free(number, int(p.Mosts[i])-filled[number])
+		r.unreserve(number, int(p.Limits[i])-filled[number])
 	}
 }
 
-func (r *Relay) release(endpoint int64) {
+// finish gives back the reserved delivery of an attempt that has ended.
+func (r *Relay) finish(endpoint int64) {
 	r.mu.Lock()
-	r.free(endpoint, 1)
+	r.unreserve(endpoint, 1)
 	r.mu.Unlock()
-	r.poke()
+	r.wake()
 }
 
-func (r *Relay) free(endpoint int64, n int) {
-	r.inAll -= n
+// unreserve gives back n reserved deliveries. The caller holds the mutex.
+func (r *Relay) unreserve(endpoint int64, n int) {
+	r.total -= n
 	if r.busy[endpoint] -= n; r.busy[endpoint] == 0 {
 		delete(r.busy, endpoint)
 	}
 }
 
-// noteResult counts failures in a row, and tells whether this is the first.
+// noteResult counts failures in a row, and reports whether this is the first.
 func (r *Relay) noteResult(endpoint int64, delivered bool) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,12 +15,14 @@ type Message struct {
 
 // Answer is what an endpoint answered.
 type Answer struct {
-	Status     int
-	Body       []byte        // its beginning, at most 8 KiB
-	RetryAfter time.Duration // not before; 0: nothing was said
+	Status int
+	Body   []byte // its beginning, at most 8 KiB
+	// How long to wait before the next attempt; 0: the endpoint did not say.
+	RetryAfter time.Duration
 }
 
-// Sender makes one attempt to deliver a message, within its own limit of time. An error means that there was no answer. Safe for concurrent use.
+// Sender makes one attempt to deliver a message, within a time limit of its own. An error means
+// that there was no answer. It is safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, m Message) (Answer, error)
 }

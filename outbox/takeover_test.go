@@ -12,7 +12,8 @@ import (
 	"paidonce/outbox"
 )
 
-// TestRelayWithoutNetwork: PB-194: a relay that is alive, and whose every try ends without an answer, keeps touching its deliveries. Another one delivers them all the same.
+// TestRelayWithoutNetwork: a relay that is alive, and whose every try ends without an answer, keeps
+// touching its deliveries. Another one delivers them all the same.
 func TestRelayWithoutNetwork(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
@@ -22,7 +23,7 @@ func TestRelayWithoutNetwork(t *testing.T) {
 	w.run(sick)
 	eventually(t, 10*time.Second, "the sick one has tried", func() bool { return sick.Counts().Failed >= 10 })
 	w.run(w.relay(func(c *outbox.RelayConfig) { c.Pause = 20 * time.Millisecond }))
-	eventually(t, 20*time.Second, "all are delivered", func() bool { return w.count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
+	eventually(t, 20*time.Second, "all are delivered", func() bool { return w.Count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events })
 	if r.distinct() != events {
 		t.Errorf("%d events", r.distinct())
 	}
@@ -35,30 +36,32 @@ func (noNetwork) Send(context.Context, outbox.Message) (outbox.Answer, error) {
 	return outbox.Answer{}, errors.New("no answer in time")
 }
 
-// TestRetentionIsExact: trap 61: of old events exactly those go that everybody has. Not one between them that waits, nor one that was written before them all and
-// commits after they are gone. The newest of its type stays: there stands the cursor of who has seen all.
+// TestRetentionIsExact: of old events exactly those go that everybody has. Not one between them
+// that waits, nor one that was written before them all and commits after they are gone. The newest
+// of its type stays: there stands the cursor of who has seen all.
 func TestRetentionIsExact(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
-	held, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}) // of serializable ones it would be the one that loses
+	// of serializable ones it would be the one that loses
+	held, err := w.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = held.Rollback(context.Background()) }()
 	late := w.add(held, "charge.succeeded", "ch_late")
-	before := w.add(w.pool, "charge.succeeded", "ch_before")
-	waits := w.add(w.pool, "charge.succeeded", "ch_waits")
-	after := w.add(w.pool, "charge.succeeded", "ch_after")
-	if err := w.relay().Once(t.Context()); err != nil {
+	before := w.add(w.Pool, "charge.succeeded", "ch_before")
+	waits := w.add(w.Pool, "charge.succeeded", "ch_waits")
+	after := w.add(w.Pool, "charge.succeeded", "ch_after")
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.store.Resend(t.Context(), w.pool, account, waits, "hook"); n != 1 || err != nil {
+	if n, err := w.store.Requeue(t.Context(), account, waits, "hook"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if _, err := held.Exec(t.Context(), `UPDATE outbox SET created_at = created_at - interval '32 days' WHERE event_id = $1`, late); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	w.Exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
 	clean := func(want int) {
 		t.Helper()
 		if n, err := w.store.Clean(t.Context(), 30*24*time.Hour); n != want || err != nil {
@@ -73,7 +76,7 @@ func TestRetentionIsExact(t *testing.T) {
 	if got := w.walk("", 10); !slices.Equal(got, []string{waits, after, late}) {
 		t.Errorf("left are %v, not %s", got, before)
 	}
-	if err := w.relay().Once(t.Context()); err != nil {
+	if err := w.relay().RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if r.times[waits] != 2 || r.times[late] != 1 {
@@ -82,15 +85,16 @@ func TestRetentionIsExact(t *testing.T) {
 	clean(2) // the newest stays
 }
 
-// TestOnceForgets: where relays run from cron alone, old events go all the same, once they are delivered.
+// TestOnceForgets: where relays run from cron alone, old events go all the same, once they are
+// delivered.
 func TestOnceForgets(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.put("hook", r.URL)
-	w.add(w.pool, "charge.succeeded", "ch_old")
-	newest := w.add(w.pool, "charge.succeeded", "ch_newest") // of its type: it stays
-	w.exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
+	w.add(w.Pool, "charge.succeeded", "ch_old")
+	newest := w.add(w.Pool, "charge.succeeded", "ch_newest") // of its type: it stays
+	w.Exec(`UPDATE outbox SET created_at = created_at - interval '31 days'`)
 	relay := w.relay(func(c *outbox.RelayConfig) { c.TTL = 30 * 24 * time.Hour })
-	if err := relay.Once(t.Context()); err != nil {
+	if err := relay.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.walk("", 10); !slices.Equal(got, []string{newest}) || relay.Counts().Cleaned != 1 || r.distinct() != 2 {

@@ -3,8 +3,6 @@ package recovery_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -12,7 +10,7 @@ import (
 	"time"
 
 	"paidonce/db"
-	"paidonce/idemkeys"
+	"paidonce/internal/world"
 	"paidonce/provider"
 	"paidonce/recovery"
 )
@@ -23,32 +21,39 @@ type instantProvider struct {
 	asked atomic.Int64
 }
 
-func (p *instantProvider) FindCharge(_ context.Context, l provider.Lookup) ([]provider.Charge, error) {
+func (p *instantProvider) FindCharge(
+	_ context.Context, l provider.Lookup,
+) ([]provider.Charge, error) {
 	p.asked.Add(1)
 	return []provider.Charge{{
-		ID: "ch_" + l.Tags.Operation, Tags: l.Tags, Amount: twenty.Amount, AmountCaptured: twenty.Amount, Currency: twenty.Currency,
+		ID: "ch_" + l.Tags.Operation, Tags: l.Tags, Amount: world.Twenty.Amount,
+		AmountCaptured: world.Twenty.Amount, Currency: world.Twenty.Currency,
 		Status: provider.Succeeded, Captured: true,
 	}}, nil
 }
 
-// stick makes so many operations whose owners are gone, after the charge may have been made: copies of one that got that far.
-func (w *world) stick(n int) {
-	w.t.Helper()
+// stick makes so many operations whose owners are gone, after the charge may have been made: copies
+// of one that got that far.
+func stick(w *world.World, n int) {
+	w.T.Helper()
 	crashed := make(chan struct{})
-	dies := w.start(nil, crashingProvider{Provider: w.psp, before: true, crashed: crashed})
-	untilCrash(w.t, crashed, func() { _, _ = dies.charge(w, "stuck-0") })
-	w.exec(`INSERT INTO idempotency_keys (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, resource_id, recovery_point,
+	dies := w.StartWith(
+		nil, world.CrashingProvider{Provider: w.Provider, Before: true, Crashed: crashed},
+	)
+	world.UntilCrash(w.T, crashed, func() { _, _ = dies.Charge("stuck-0") })
+	w.Exec(`INSERT INTO idempotency_keys (account_id, key, operation_id, kind, hash_version, request_hash, request_id, params, resource_id, recovery_point,
 			lease_token, locked_at, first_attempt_at, last_attempt_at, created_at)
 		SELECT account_id, 'stuck-' || n, operation_id || n, kind, hash_version, request_hash, request_id,
 			convert_to(replace(convert_from(params, 'UTF8'), operation_id, operation_id || n), 'UTF8'), resource_id || n, recovery_point,
 			lease_token || n, locked_at, first_attempt_at, last_attempt_at, created_at
 		FROM idempotency_keys, generate_series(1, $1) n`, n-1)
-	w.exec(`INSERT INTO charges (id, account_id, operation_id, amount, currency, capture, livemode)
+	w.Exec(`INSERT INTO charges (id, account_id, operation_id, amount, currency, capture, livemode)
 		SELECT id || n, account_id, operation_id || n, amount, currency, capture, livemode FROM charges, generate_series(1, $1) n`, n-1)
-	w.age(time.Hour)
+	w.Age(time.Hour)
 }
 
-// Ten reconcilers come at the same instant upon thousands of stuck operations: each is driven once, none twice, all end.
+// Ten reconcilers come at the same instant upon thousands of stuck operations: each is driven once,
+// none twice, all end.
 func TestManyReconcilersAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second or more")
@@ -59,27 +64,27 @@ func TestManyReconcilersAtOnce(t *testing.T) {
 	if conflicts {
 		stuck = 500 // the server that tests share has room for so many predicate locks
 	}
-	w := newWorld(t)
-	w.stick(int(stuck))
-	psp := &instantProvider{Provider: w.psp}
-	engines := make([]*idemkeys.Engine, passes)
-	for i := range engines {
-		pool, err := db.Open(w.pool.Config().ConnString(), 4) // as ten processes of cron have
+	w := world.New(t)
+	stick(w, int(stuck))
+	psp := &instantProvider{Provider: w.Provider}
+	instances := make([]world.Instance, passes)
+	for i := range instances {
+		pool, err := db.Open(w.Pool.Config().ConnString(), 4) // as ten processes of cron have
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		engines[i] = w.start(pool, psp).engine
+		instances[i] = w.StartWith(pool, psp)
 	}
 	var together, running sync.WaitGroup
 	var driven, finished atomic.Int64
 	together.Add(1)
-	for i, e := range engines {
+	for n, i := range instances {
 		running.Go(func() {
 			together.Wait()
-			c, err := recovery.Pass(t.Context(), e, recovery.LimitDefault, slog.New(slog.NewTextHandler(io.Discard, nil)))
+			c, err := i.Reconciler().Pass(t.Context(), recovery.LimitDefault)
 			if (err != nil || c.Driven != c.Finished) && !conflicts {
-				t.Errorf("pass %d: %+v, %v", i, c, err)
+				t.Errorf("pass %d: %+v, %v", n, c, err)
 			}
 			driven.Add(int64(c.Driven))
 			finished.Add(int64(c.Finished))
@@ -89,53 +94,66 @@ func TestManyReconcilersAtOnce(t *testing.T) {
 	together.Done()
 	running.Wait()
 	took := time.Since(began)
-	t.Logf("%d operations in %v by %d passes: %.0f/s", driven.Load(), took.Round(time.Millisecond), passes, float64(driven.Load())/took.Seconds())
+	t.Logf(
+		"%d operations in %v by %d passes: %.0f/s", driven.Load(), took.Round(time.Millisecond),
+		passes, float64(driven.Load())/took.Seconds(),
+	)
 	if left := stuck - finished.Load(); conflicts && left > 0 {
-		// The conflicts of ten processes with each other can outlast a commit's patience. Then it is tried on in the background, or the operation is
-		// given back, and the next pass ends it.
+		// The conflicts of ten processes with each other can outlast a commit's patience. Then it
+		// is tried on in the background, or the operation is given back, and the next pass ends it.
 		t.Logf("%d operations did not end at once", left)
-		for _, e := range engines {
-			e.Drain()
+		for _, i := range instances {
+			i.Engine.Drain()
 		}
-		w.age(time.Hour)
-		if _, err := recovery.Pass(t.Context(), engines[0], recovery.LimitDefault, slog.New(slog.NewTextHandler(io.Discard, nil))); err != nil {
+		w.Age(time.Hour)
+		if _, err := instances[0].Reconciler().Pass(
+			t.Context(), recovery.LimitDefault,
+		); err != nil {
 			t.Error(err)
 		}
 	} else if driven.Load() != stuck || finished.Load() != stuck || psp.asked.Load() != stuck {
-		t.Errorf("driven %d, finished %d, asked for %d; want %d each", driven.Load(), finished.Load(), psp.asked.Load(), stuck)
+		t.Errorf(
+			"driven %d, finished %d, asked for %d; want %d each", driven.Load(), finished.Load(),
+			psp.asked.Load(), stuck,
+		)
 	}
 	for what, sql := range map[string]string{
 		"operations that were taken over while they were leased": `SELECT count(*) FROM idempotency_keys k WHERE (SELECT count(*) FROM operation_log l
 			WHERE l.operation_id = k.operation_id AND l.event = 'resumed') <> 1 + (SELECT count(*) FROM operation_log l WHERE l.operation_id = k.operation_id AND l.event = 'no_outcome')`,
 		"operations that did not settle exactly once": `SELECT count(*) FROM idempotency_keys k WHERE (SELECT count(*) FROM operation_log l
 			WHERE l.operation_id = k.operation_id AND l.event = 'settled') <> 1`,
-		"operations without their one event": fmt.Sprintf(`SELECT %d - count(DISTINCT operation_id) FROM outbox`, stuck),
-		"unfinished operations":              `SELECT count(*) FROM idempotency_keys WHERE status = 'in_progress'`,
+		"operations without their one event": fmt.Sprintf(
+			`SELECT %d - count(DISTINCT operation_id) FROM outbox`, stuck,
+		),
+		"unfinished operations": `SELECT count(*) FROM idempotency_keys WHERE status = 'in_progress'`,
 	} {
-		if n := w.count(sql); n != 0 {
+		if n := w.Count(sql); n != 0 {
 			t.Errorf("%d %s", n, what)
 		}
 	}
 }
 
-// A pass leases for all workers that are free in one statement, and never more than there are workers: what is leased is worked on at once.
+// A pass leases for all workers that are free in one statement, and never more than there are
+// workers: what is leased is worked on at once.
 func TestNoLeaseWaitsInAQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.stick(100)
-	held := &holdingProvider{instantProvider: instantProvider{Provider: w.psp}, release: make(chan struct{})}
-	i := w.start(nil, held)
+	w := world.New(t)
+	stick(w, 100)
+	held := &holdingProvider{
+		instantProvider: instantProvider{Provider: w.Provider}, release: make(chan struct{}),
+	}
+	i := w.StartWith(nil, held)
 	done := make(chan recovery.Counts, 1)
 	go func() {
-		c, _ := recovery.Pass(context.Background(), i.engine, 1000, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		c, _ := i.Reconciler().Pass(context.Background(), 1000)
 		done <- c
 	}()
 	const leased = `SELECT count(*) FROM idempotency_keys WHERE lease_token IS NOT NULL AND locked_at > clock_timestamp() - interval '1 minute'`
-	for deadline := time.Now().Add(20 * time.Second); held.working.Load() < 16 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); held.working.Load() < 32 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if working, n := int(held.working.Load()), w.count(leased); working != 16 || n != working {
-		t.Errorf("%d leases, %d of them worked on; want 16 of both", n, working)
+	if working, n := int(held.working.Load()), w.Count(leased); working != 32 || n != working {
+		t.Errorf("%d leases, %d of them worked on; want 32 of both", n, working)
 	}
 	close(held.release)
 	if c := <-done; c.Finished != 100 {
@@ -149,7 +167,9 @@ type holdingProvider struct {
 	release chan struct{}
 }
 
-func (p *holdingProvider) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
+func (p *holdingProvider) FindCharge(
+	ctx context.Context, l provider.Lookup,
+) ([]provider.Charge, error) {
 	p.working.Add(1)
 	<-p.release
 	return p.instantProvider.FindCharge(ctx, l)

@@ -20,21 +20,13 @@ const (
 // Kind is a kind of rows that are forgotten when their time is over.
 type Kind struct {
 	Name string // of the rows, such as keys
-	// Batch forgets up to most rows, and tells how many, and whether there may be more.
+	// Batch deletes up to most rows, and returns how many, and whether there may be more.
 	Batch func(ctx context.Context, most int) (swept int, more bool, err error)
 }
 
-// Keys are the finished keys. Unfinished ones never expire.
-func Keys(e *Engine) Kind {
-	return Kind{Name: "keys", Batch: func(ctx context.Context, most int) (int, bool, error) {
-		n, err := e.Sweep(ctx, most)
-		return n, n == most, err
-	}}
-}
-
-// Sweep forgets rows of each kind, batch by batch, until none is left whose time is over, and tells
-// how many by the kinds' names. A kind that fails does not keep the others. Any number of sweeps
-// may run at once. Errors: the database's; what was swept before stays swept and is counted.
+// Sweep forgets rows of each kind, batch by batch, until none is left whose time is over, and
+// returns how many by the kinds' names. A kind that fails does not keep the others. Any number of
+// sweeps may run at once. Errors: the database's; what was swept before stays swept and is counted.
 func Sweep(ctx context.Context, log *slog.Logger, kinds ...Kind) (map[string]int, error) {
 	swept := map[string]int{}
 	var failed error
@@ -49,7 +41,7 @@ func Sweep(ctx context.Context, log *slog.Logger, kinds ...Kind) (map[string]int
 }
 
 func sweep(ctx context.Context, log *slog.Logger, k Kind) (int, error) {
-	total, told := 0, time.Now() //tidy:clock when progress was told
+	total, logged := 0, time.Now() //tidy:clock when progress was told
 	for {
 		began := time.Now() //tidy:clock how long a batch takes
 		n, more, err := k.Batch(ctx, sweepBatch)
@@ -57,8 +49,8 @@ func sweep(ctx context.Context, log *slog.Logger, k Kind) (int, error) {
 		if err != nil || !more {
 			return total, err
 		}
-		if time.Since(told) > reportEvery { //tidy:clock as above
-			told = time.Now() //tidy:clock as above
+		if time.Since(logged) > reportEvery { //tidy:clock as above
+			logged = time.Now() //tidy:clock as above
 			log.InfoContext(ctx, "sweeping", k.Name, total)
 		}
 		select {

@@ -4,39 +4,50 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
+
+	"paidonce/internal/loop"
 )
 
-// Work makes a pass about every interval until ctx ends, and tells done of each. What a pass has begun ends in order.
-func Work(ctx context.Context, e *Engine, interval time.Duration, log *slog.Logger, done func(c Counts, took time.Duration, err error)) {
-	every(ctx, interval, func() {
-		began := time.Now() //tidy:clock how long it takes, for who measures
-		counts, err := Pass(ctx, e, LimitDefault, log)
+// Work makes a pass about every interval until ctx ends, and passes what it did to done. What a
+// pass has begun ends in order. What is awaited is asked for as often, beside the passes: an
+// outside that is slow to say something of it keeps no operation waiting.
+func (r Reconciler) Work(
+	ctx context.Context, interval time.Duration, done func(c Counts, took time.Duration, err error),
+) {
+	passes := func(ctx context.Context) {
+		began := time.Now() //tidy:clock how long it takes, for a metric
+		counts, err := r.driveDue(ctx, LimitDefault)
 		done(counts, time.Since(began), err) //tidy:clock as above
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			log.WarnContext(ctx, "a reconciler's pass failed", "cause", err)
+			r.Log.WarnContext(ctx, "a reconciler's pass failed", "cause", err)
 		case counts.Driven > 0:
-			log.InfoContext(ctx, "reconciled", "driven", counts.Driven, "finished", counts.Finished, "waiting", counts.Waiting, "parked", counts.Parked)
+			r.Log.InfoContext(ctx, "reconciled", counts.attributes()...)
 		}
-	})
+	}
+	awaits := func(ctx context.Context) {
+		if r.Await == nil {
+			return
+		}
+		if err := r.Await(ctx); err != nil && ctx.Err() == nil {
+			r.Log.WarnContext(ctx, "asking for what is awaited failed", "cause", err)
+		}
+	}
+	loop.All(ctx,
+		func(ctx context.Context) { loop.Every(ctx, interval, passes) },
+		func(ctx context.Context) { loop.Every(ctx, interval, awaits) })
 }
 
-// WorkAwait calls await about every interval until ctx ends: it asks the outside about what goes on there without us, and tells how much it asked for.
-func WorkAwait(ctx context.Context, await func(ctx context.Context) (int, error), interval time.Duration, log *slog.Logger) {
-	every(ctx, interval, func() {
-		if _, err := await(ctx); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "asking for what is awaited failed", "cause", err)
-		}
-	})
-}
-
-// WorkSweep sweeps what kinds returns about every interval until ctx ends, and tells done how many rows of each kind a sweep forgot.
-func WorkSweep(ctx context.Context, kinds func() []Kind, interval time.Duration, log *slog.Logger, done func(swept map[string]int, err error)) {
-	every(ctx, interval, func() {
+// WorkSweep sweeps what kinds returns about every interval until ctx ends, and passes how many rows
+// of each kind a sweep forgot to done.
+func WorkSweep(
+	ctx context.Context, kinds func() []Kind, interval time.Duration, log *slog.Logger,
+	done func(swept map[string]int, err error),
+) {
+	loop.Every(ctx, interval, func(ctx context.Context) {
 		swept, err := Sweep(ctx, log, kinds()...)
 		done(swept, err)
 		if ctx.Err() == nil && err != nil {
@@ -50,16 +61,4 @@ func WorkSweep(ctx context.Context, kinds func() []Kind, interval time.Duration,
 			log.InfoContext(ctx, "swept", counts...)
 		}
 	})
-}
-
-// every calls do about every interval. Instances that started together should not all come at the same moment.
-func every(ctx context.Context, interval time.Duration, do func()) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(interval/2 + rand.N(interval)):
-			do()
-		}
-	}
 }

@@ -1,5 +1,6 @@
-// Package apitest is an HTTP client for tests that holds every answer against openapi.yaml: its status, its headers and its body must be
-// declared for the operation. Requests may be as wrong as a test likes.
+// Package apitest is an HTTP client for tests that holds every answer against openapi.yaml: its
+// status, its headers and its body must be declared for the operation. Requests may be as wrong as
+// a test likes.
 package apitest
 
 import (
@@ -16,22 +17,27 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
-	"paidonce/api"
+	"paidonce"
 )
 
-// patience bounds an exchange: above the longest wait that a client may prefer, so that only what hangs fails.
+// patience bounds an exchange: above the longest wait that a client may prefer, so that only what
+// hangs fails.
 const patience = 60 * time.Second
 
-// Checker is an http.RoundTripper that fails with an error when an answer is not what openapi.yaml says.
+// Checker is an http.RoundTripper that fails with an error when an answer is not what openapi.yaml
+// says.
 type Checker struct {
 	Base http.RoundTripper
 	spec *openapi3.T
 	find routers.Router
 }
 
-// load reads the embedded description once for all tests of a process.
+// Spec reads openapi.yaml, anew for each caller.
+func Spec() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(paidonce.OpenAPI) }
+
+// load reads the description once for all tests of a process.
 var load = sync.OnceValues(func() (*Checker, error) {
-	spec, err := api.GetSpec()
+	spec, err := Spec()
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +79,8 @@ func (c *Checker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// transport are the headers that belong to HTTP itself, or to browsers' rules, and are not described.
+// transport are the headers that belong to HTTP itself, or to browsers' rules, and are not
+// described.
 var transport = map[string]bool{
 	"Date": true, "Content-Length": true, "Content-Type": true, "Connection": true, "Transfer-Encoding": true,
 	"Vary": true, "Access-Control-Allow-Origin": true, "Access-Control-Expose-Headers": true,

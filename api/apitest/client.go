@@ -3,6 +3,7 @@ package apitest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // idleMax lets as many concurrent callers as tests have keep their connections.
 const idleMax = 64
 
-// Client calls an API in tests. Each answer is checked; a failed check fails the test. Safe for concurrent use.
+// Client calls an API in tests. Each answer is checked; a failed check fails the test. Safe for
+// concurrent use.
 type Client struct {
 	// HTTP is for calls that the methods do not cover; it checks as well.
 	HTTP    *http.Client
@@ -85,7 +87,8 @@ func (a Answer) ID() string {
 // Replayed reports whether the answer says that it was stored.
 func (a Answer) Replayed() bool { return a.Header.Get("Idempotent-Replayed") == "true" }
 
-// Do sends a request as it is, with the client's API key unless it has an Authorization header. It may be called from any goroutine.
+// Do sends a request as it is, with the client's API key unless it has an Authorization header. It
+// may be called from any goroutine.
 func (c *Client) Do(req *http.Request) Answer {
 	c.t.Helper()
 	if _, own := req.Header["Authorization"]; !own && c.APIKey != "" {
@@ -151,6 +154,26 @@ func (c *Client) post(path, key, mediaType, body string, header []string) Answer
 		req.Header.Set("Idempotency-Key", key)
 	}
 	return c.Do(req)
+}
+
+// Refund asks for a refund; amount 0 for all that is left.
+func (c *Client) Refund(key, charge string, amount int64) Answer {
+	c.t.Helper()
+	body := fmt.Sprintf(`{"charge":%q,"amount":%d}`, charge, amount)
+	if amount == 0 {
+		body = fmt.Sprintf(`{"charge":%q}`, charge)
+	}
+	return c.Post("/v1/refunds", key, body)
+}
+
+// Capture asks for a capture; amount 0 for all, without a body.
+func (c *Client) Capture(key, charge string, amount int64) Answer {
+	c.t.Helper()
+	body := ""
+	if amount != 0 {
+		body = fmt.Sprintf(`{"amount":%d}`, amount)
+	}
+	return c.Post("/v1/charges/"+charge+"/capture", key, body)
 }
 
 func decode(body []byte) (any, error) {

@@ -6,96 +6,92 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"paidonce/charges"
+	"paidonce/internal/backoff"
+	"paidonce/internal/loop"
 )
 
-const (
-	// A provider that cannot be asked is asked again after a second, then less and less often: a server that
-	// cannot claim should notice within seconds that it could.
-	askAgainFirst = time.Second
-	askAgainMax   = 5 * time.Second
-	// accountWatch is how often a server looks whether the installation has moved to another account. The
-	// claims themselves are fenced; this is for its log, and for the operations that wait.
-	accountWatch = 5 * time.Second
-)
+// askAgain sets the pauses between questions to a provider that does not answer. A server that
+// cannot claim operations should notice within seconds that it can again.
+var askAgain = backoff.Policy{First: time.Second, Max: 5 * time.Second}
 
-// recognise finds out whose account STRIPE_API_KEY is for, and refuses another than the one that operations
-// were sent to.
+// accountWatch is how often a server checks whether the installation has moved to another account.
+// The claims are fenced anyway; the check is for the log, and for the operations that wait.
+const accountWatch = 5 * time.Second
+
+// recognise finds out which account STRIPE_API_KEY belongs to. It refuses any other than the one
+// that operations were sent to.
 func (a *app) recognise(ctx context.Context) error {
-	r, err := a.chargeStore.Recognise(ctx, a.provider, a.livemode)
+	r, err := a.chargeStore.Recognise(ctx, a.provider, a.cfg.live())
 	if err != nil {
 		return err
 	}
 	if r.New {
-		a.log.InfoContext(ctx, "operations are sent to this account at the provider", "provider_account", r.Account.String())
+		a.log.InfoContext(ctx, "operations are sent to this account at the provider",
+			"provider_account", r.Account.String())
 	}
 	if r.Unsure != nil {
-		a.log.WarnContext(ctx, "whose account STRIPE_API_KEY is for cannot be told, and no charge tells yet; with the right to read accounts (Account: read) it could", "cause", r.Unsure)
+		a.log.WarnContext(ctx, "whose account STRIPE_API_KEY is for cannot be told, and no "+
+			"charge tells yet; with the right to read accounts (Account: read) it could",
+			"cause", r.Unsure)
 	}
 	return nil
 }
 
-// recogniseOrHold is recognise for a server: one that cannot ask the provider starts, serves what is stored,
-// and begins nothing until it can. refused hears of a refusal that comes then.
+// recogniseOrHold does the same for a server. While the provider cannot be asked, the server serves
+// what is stored and begins nothing new. If the account is refused later, refused is called with
+// the reason.
 func (a *app) recogniseOrHold(ctx context.Context, refused func(error)) error {
 	err := a.recognise(ctx)
 	if err != nil && !errors.Is(err, charges.ErrUnreachable) {
 		return err
 	}
 	if err != nil {
-		a.log.WarnContext(ctx, "nothing new is begun until the provider has told whose account STRIPE_API_KEY is for; what is stored is served", "cause", err)
+		a.log.WarnContext(ctx, "nothing new is begun until the provider has told whose account "+
+			"STRIPE_API_KEY is for; what is stored is served", "cause", err)
 	}
-	var working sync.WaitGroup
-	a.closers = append(a.closers, working.Wait)
-	working.Go(func() {
-		if err != nil && !a.recogniseLater(ctx, refused) {
-			return
+	a.closers = append(a.closers, loop.Start(ctx, func(ctx context.Context) {
+		if err == nil || a.recogniseLater(ctx, refused) {
+			a.watchAccount(ctx)
 		}
-		a.watchAccount(ctx)
-	})
+	}))
 	return nil
 }
 
-// recogniseLater asks until there is an answer. false: it was refused, or ctx has ended.
+// recogniseLater asks until there is an answer. It returns false if the account was refused or ctx
+// has ended.
 func (a *app) recogniseLater(ctx context.Context, refused func(error)) bool {
-	for pause := askAgainFirst; ; pause = min(2*pause, askAgainMax) {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(pause):
-		}
+	for asked := 1; backoff.Sleep(ctx, askAgain.After(asked)); asked++ {
 		switch err := a.recognise(ctx); {
 		case err == nil:
-			a.log.InfoContext(ctx, "the provider has told whose account STRIPE_API_KEY is for: charges are taken")
+			a.log.InfoContext(ctx, "the provider has told whose account STRIPE_API_KEY is for: "+
+				"charges are taken")
 			return true
-		case errors.As(err, new(*charges.OtherAccountError)), errors.As(err, new(*charges.UntoldError)), errors.As(err, new(*charges.MissingRightError)):
+		case errors.As(err, new(*charges.OtherAccountError)),
+			errors.As(err, new(*charges.UnconfirmedAccountError)),
+			errors.As(err, new(*charges.MissingRightError)):
 			refused(err)
 			return false
 		}
 	}
+	return false
 }
 
-// watchAccount says when the installation has left our account, and when it has come back.
+// watchAccount logs when the installation moves to another account than ours.
 func (a *app) watchAccount(ctx context.Context) {
-	told := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(accountWatch):
-		}
+	reported := false
+	loop.Every(ctx, accountWatch, func(ctx context.Context) {
 		err := a.chargeStore.Replaced(ctx)
-		if err != nil && !told {
+		if err != nil && !reported {
 			a.log.ErrorContext(ctx, "nothing new is begun", "cause", err)
 		}
-		told = err != nil
-	}
+		reported = err != nil
+	})
 }
 
-// mustRecognise is for commands that do nothing without the provider.
+// mustRecognise is recognise for a command that can do nothing without the provider.
 func (a *app) mustRecognise(ctx context.Context, command string) error {
 	if err := a.recognise(ctx); err != nil {
 		return fmt.Errorf("%s: %w", command, err)
@@ -103,9 +99,11 @@ func (a *app) mustRecognise(ctx context.Context, command string) error {
 	return nil
 }
 
-// senderMark tells one pair of credentials and address from another, and nothing else of them: eight bytes
-// of a hash, of a key that cannot be guessed. It is kept with each operation, so it is short.
+// senderMark returns a mark that is the same for the same credentials and address. It reveals
+// nothing else of them: it is eight bytes of a hash over a key that cannot be guessed. Each
+// operation stores its mark, so it is short.
 func senderMark(installation string, cfg *config) string {
-	sum := sha256.Sum256([]byte(installation + "\x00" + cfg.StripeAPIKey + "\x00" + cfg.StripeAPIBase))
+	sum := sha256.Sum256([]byte(installation + "\x00" + cfg.StripeAPIKey + "\x00" +
+		cfg.StripeAPIBase))
 	return hex.EncodeToString(sum[:8])
 }

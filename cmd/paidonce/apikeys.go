@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,15 +12,16 @@ import (
 
 func newAPIKeysCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "apikeys",
-		Short:   "Make, list and revoke API keys",
-		Example: "  paidonce apikeys create --account shop\n  paidonce apikeys list\n  paidonce apikeys revoke key_01J…",
+		Use:   "apikeys",
+		Short: "Create, list and revoke API keys",
+		Example: "  paidonce apikeys create --account shop\n  paidonce apikeys list\n" +
+			"  paidonce apikeys revoke key_01J…",
 	}
 	c.AddCommand(newAPIKeysCreateCommand(), newAPIKeysListCommand(), newAPIKeysRevokeCommand())
 	return c
 }
 
-// withAccounts runs use with a store on DATABASE_URL.
+// withAccounts calls use with a store on the database of DATABASE_URL.
 func withAccounts(ctx context.Context, use func(context.Context, *accounts.Store) error) error {
 	cfg, err := loadConfig(needDatabase)
 	if err != nil {
@@ -41,8 +38,11 @@ func withAccounts(ctx context.Context, use func(context.Context, *accounts.Store
 	return use(ctx, accounts.NewStore(pool))
 }
 
-// findAccount finds what --account names: a name that is misspelt must not look like an account that has nothing.
-func findAccount(ctx context.Context, s *accounts.Store, idOrName string) (accounts.Account, error) {
+// findAccount returns the account that --account names. A misspelt name is an error, so that it
+// does not look like an account that has nothing.
+func findAccount(
+	ctx context.Context, s *accounts.Store, idOrName string,
+) (accounts.Account, error) {
 	a, err := s.Find(ctx, idOrName)
 	if err != nil {
 		return a, fmt.Errorf("--account %s: %w", oneLine(idOrName), err)
@@ -50,21 +50,17 @@ func findAccount(ctx context.Context, s *accounts.Store, idOrName string) (accou
 	return a, nil
 }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(jsonWriter{w})
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 func newAPIKeysCreateCommand() *cobra.Command {
 	var account string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "create --account NAME",
-		Short: "Make an API key; it is shown once and never again",
-		Long: `Makes an API key for the account of that name; the account is made when it does not exist. Keys of one account share its
-idempotency keys, so a client may change its key between a request and its retry.`,
-		Example: "  paidonce apikeys create --account shop\n  paidonce apikeys create --account shop --json | jq -r .api_key",
+		Short: "Create an API key; it is shown once and never again",
+		Long: `Creates an API key for the account of that name, and the account, too, if it does
+not exist. The keys of one account share its idempotency keys, so a client may
+change its key between a request and its retry.`,
+		Example: "  paidonce apikeys create --account shop\n" +
+			"  paidonce apikeys create --account shop --json | jq -r .api_key",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if account == "" {
 				return usageError{fmt.Errorf("--account is required")}
@@ -75,9 +71,14 @@ idempotency keys, so a client may change its key between a request and its retry
 					return err
 				}
 				if asJSON {
-					return writeJSON(cmd.OutOrStdout(), map[string]string{"account_id": k.AccountID, "account": k.AccountName, "api_key": k.Secret, "id": k.ID})
+					return writeJSON(cmd.OutOrStdout(), map[string]string{
+						"account_id": k.AccountID, "account": k.AccountName, "api_key": k.Secret,
+						"id": k.ID,
+					})
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "API key of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n", k.AccountName, k.AccountID, k.Secret, k.ID)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(),
+					"API key of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n",
+					k.AccountName, k.AccountID, k.Secret, k.ID)
 				return err
 			})
 		},
@@ -92,7 +93,7 @@ func newAPIKeysListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List API keys; of each only its last characters",
+		Short:   "List API keys, each with its last characters only",
 		Example: "  paidonce apikeys list --account shop",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withAccounts(cmd.Context(), func(ctx context.Context, s *accounts.Store) error {
@@ -107,19 +108,13 @@ func newAPIKeysListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return writeJSON(cmd.OutOrStdout(), keysJSON(keys))
-				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ID\tACCOUNT\tKEY\tCREATED\tREVOKED")
-				for _, k := range keys {
-					revoked := "-"
-					if k.RevokedAt != nil {
-						revoked = k.RevokedAt.UTC().Format(time.RFC3339)
-					}
-					writeRow(w, k.ID, k.Account, "sk_…"+k.Hint, k.CreatedAt.UTC().Format(time.RFC3339), revoked)
-				}
-				return w.Flush()
+				return printList(cmd.OutOrStdout(), asJSON, keys, keyToJSON,
+					"ID,ACCOUNT,KEY,CREATED,REVOKED", func(k accounts.Key) []any {
+						return []any{
+							k.ID, k.Account, "sk_…" + k.Hint, rfc3339(k.CreatedAt),
+							timeOrDash(k.RevokedAt),
+						}
+					})
 			})
 		},
 	}
@@ -137,17 +132,11 @@ type keyJSON struct {
 	RevokedAt *string `json:"revoked_at"`
 }
 
-func keysJSON(keys []accounts.Key) []keyJSON {
-	list := make([]keyJSON, 0, len(keys))
-	for _, k := range keys {
-		j := keyJSON{ID: k.ID, AccountID: k.AccountID, Account: k.Account, Hint: k.Hint, CreatedAt: k.CreatedAt.UTC().Format(time.RFC3339)}
-		if k.RevokedAt != nil {
-			at := k.RevokedAt.UTC().Format(time.RFC3339)
-			j.RevokedAt = &at
-		}
-		list = append(list, j)
+func keyToJSON(k accounts.Key) keyJSON {
+	return keyJSON{
+		ID: k.ID, AccountID: k.AccountID, Account: k.Account, Hint: k.Hint,
+		CreatedAt: rfc3339(k.CreatedAt), RevokedAt: rfc3339Ptr(k.RevokedAt),
 	}
-	return list
 }
 
 func newAPIKeysRevokeCommand() *cobra.Command {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -22,28 +21,28 @@ import (
 	"paidonce/provider/stripe"
 )
 
-// app is what serve, dev and reconcile have in common: everything but the network.
+// app is what serve, dev, reconcile and the other commands share: everything but the network.
 type app struct {
 	cfg          *config
 	log          *slog.Logger
+	guard        *history.Guard
 	pool, hot    *pgxpool.Pool
 	installation string
+	metrics      *metrics.Metrics
 	provider     provider.Provider
-	livemode     bool // of the provider's credentials
-	accounts     *accounts.Store
-	engine       *idemkeys.Engine
 	chargeStore  *charges.Store
+	engine       *idemkeys.Engine
 	charges      *charges.Service
-	learner      *charges.Learner
-	guard        *history.Guard
+	accounts     *accounts.Store
 	rebuilder    *charges.Rebuilder
+	fromProvider *charges.ProviderEvents
 	inbox        *inbox.Inbox
 	events       *outbox.Store
 	relay        *outbox.Relay
-	streams      []*outbox.Stream // of openStreams
-	receipts     *receipt.Mailer  // of openReceipts; nil: there is no mail server
-	closers      []func()         // called last
-	metrics      *metrics.Metrics
+
+	streams  []*outbox.Stream // set by openStreams
+	receipts *receipt.Mailer  // set by openReceipts; nil without a mail server
+	closers  []func()         // called by close
 }
 
 // newApp wires the product together, in reading order. It needs a database with a current schema.
@@ -69,46 +68,73 @@ func newApp(ctx context.Context, cfg *config, log *slog.Logger) (_ *app, err err
 			return nil, fmt.Errorf("the installation's tag: %w", err)
 		}
 	}
-	measured := metrics.New(log)
+	recorder := metrics.New(log)
 	chargesConfig := cfg.charges(installation)
-	var psp provider.Provider // stays nil for commands that never call it; loadConfig has seen to the others
-	if cfg.StripeAPIKey != "" {
-		psp, err = stripe.New(stripe.Config{APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Proxy: cfg.ProviderProxy, Timeout: cfg.ProviderTimeout})
-		if err != nil {
-			return nil, fmt.Errorf("the provider: %w", err)
-		}
-		chargesConfig.Clocks = charges.NewClocks(psp, log)
-		psp = measured.Provider(psp)
+	psp, err := newProvider(cfg)
+	if err != nil {
+		return nil, err
 	}
-	store := charges.NewStore(pool, cfg.KeyTTL)
-	store.CommitOn(hot)
+	if psp != nil {
+		chargesConfig.Clocks = charges.NewClocks(psp, log)
+		psp = recorder.Provider(psp)
+	}
+	storeConfig := charges.StoreConfig{Pool: pool, Hot: hot, KeyTTL: cfg.KeyTTL}
+	if psp != nil {
+		storeConfig.Sender = senderMark(installation, cfg)
+	}
+	store := charges.NewStore(storeConfig)
 	engine := idemkeys.NewEngine(pool, cfg.engine(), log, charges.Kinds(psp, store, chargesConfig))
 	if psp != nil {
-		store.NeedAccount(senderMark(installation, cfg))
 		engine.Hold(store.Held)
 	}
 	rebuilder := charges.NewRebuilder(store, psp, chargesConfig, log)
-	guard.Use(pool, history.Config{Books: rebuilder, Log: log, Off: cfg.Recover == "off", CallLimit: cfg.ProviderTimeout})
-	learner := charges.NewLearner(store, engine, psp, chargesConfig)
-	news := inbox.New(inbox.Config{Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Held: store.Held, Sift: learner.Sift, Now: chargesConfig.Clocks.Now, Refused: measured.SignatureRefused, Apply: func(ctx context.Context, e inbox.Event, mark inbox.Mark) error {
-		err := learner.Learn(ctx, charges.News{ID: e.ID, Type: e.Type, ObjectID: e.ObjectID, Livemode: e.Livemode, Payload: e.Payload}, charges.Mark(mark))
-		if errors.Is(err, idemkeys.ErrBusy) { // its request is not answered yet
-			return inbox.Early(err)
-		}
-		return err
-	}})
+	guard.Use(pool, history.Config{
+		Records: rebuilder, Log: log, Off: cfg.Recover == "off", CallLimit: cfg.ProviderTimeout,
+	})
+	fromProvider := charges.NewProviderEvents(store, engine.Desk, psp, chargesConfig)
+	in := inbox.New(inbox.Config{
+		Pool: pool, Secrets: cfg.StripeWebhookSecrets, Log: log, Held: store.Held,
+		Sift: fromProvider.Sift, Apply: fromProvider.Apply,
+		Now: chargesConfig.Clocks.Now, Refused: recorder.RecordRefusedSignature,
+	})
+	service := charges.NewService(store, engine.Runner, chargesConfig)
 	addresses := webhook.Guard{AllowPrivate: cfg.AllowPrivate}
-	events := outbox.New(outbox.Config{Pool: pool, CheckURL: addresses.CheckURL})
-	relay := outbox.NewRelay(events, outbox.RelayConfig{Sender: webhook.New(webhook.Config{Guard: addresses}), Log: log, TTL: cfg.EventTTL, Attempted: measured.Attempted})
-	measured.Watch(metrics.Sources{Pool: pool, Engine: engine, Held: guard.Held, Charges: store, Events: events, Relay: relay, StaleAfter: cfg.StaleAfter, Clocks: chargesConfig.Clocks})
+	events := outbox.New(outbox.Config{
+		Pool: pool, Runner: engine.Runner, CheckURL: addresses.CheckURL, Livemode: cfg.live(),
+	})
+	relay := outbox.NewRelay(events, outbox.RelayConfig{
+		Sender: webhook.New(webhook.Config{Guard: addresses}), Log: log, TTL: cfg.EventTTL,
+		OnAttempt: recorder.RecordAttempt,
+	})
+	recorder.Watch(metrics.Sources{
+		Pool: pool, Leases: engine.Leases, Held: guard.Held, Charges: service, Events: events,
+		Relay: relay, StaleAfter: cfg.StaleAfter, Clocks: chargesConfig.Clocks,
+	})
 	return &app{
-		events: events, relay: relay, guard: guard, rebuilder: rebuilder,
-		learner: learner, inbox: news, cfg: cfg, metrics: measured, log: log, pool: pool, hot: hot, installation: installation, provider: psp, livemode: chargesConfig.Livemode,
-		accounts: accounts.NewStore(pool), engine: engine, chargeStore: store, charges: charges.NewService(store, engine, chargesConfig),
+		cfg: cfg, log: log, guard: guard, pool: pool, hot: hot, installation: installation,
+		metrics: recorder, provider: psp, chargeStore: store, engine: engine, charges: service,
+		accounts:  accounts.NewStore(pool),
+		rebuilder: rebuilder, fromProvider: fromProvider, inbox: in, events: events, relay: relay,
 	}, nil
 }
 
-// close ends what runs and gives the connections back.
+// newProvider returns nil without STRIPE_API_KEY: loadConfig has required it of the commands that
+// call the provider.
+func newProvider(cfg *config) (provider.Provider, error) {
+	if cfg.StripeAPIKey == "" {
+		return nil, nil
+	}
+	p, err := stripe.New(stripe.Config{
+		APIKey: cfg.StripeAPIKey, BaseURL: cfg.StripeAPIBase, Proxy: cfg.ProviderProxy,
+		Timeout: cfg.ProviderTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the provider: %w", err)
+	}
+	return p, nil
+}
+
+// close ends all background work and closes the connections.
 func (a *app) close() {
 	a.engine.Drain()
 	for _, c := range a.closers {

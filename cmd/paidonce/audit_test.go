@@ -15,9 +15,13 @@ func TestKindsOfDifferenceAreDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	help := newAuditCommand().Long
-	kinds := []string{charges.UnknownHere, charges.UnsettledHere, charges.MissingThere, charges.MadeTwice, charges.OtherStatus, charges.OtherAmount}
+	kinds := []string{
+		charges.UnknownHere, charges.UnsettledHere, charges.MissingThere, charges.MadeTwice,
+		charges.OtherStatus, charges.OtherAmount, charges.OtherRefunds,
+	}
 	for _, kind := range kinds {
-		if !strings.Contains(help, "\n  "+kind+" ") || !strings.Contains(string(manual), "\n| `"+kind+"` |") {
+		if !strings.Contains(help, "\n  "+kind+" ") ||
+			!strings.Contains(string(manual), "\n| `"+kind+"` |") {
 			t.Errorf("%s is not described", kind)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,7 @@ import (
 	"paidonce/provider/stripe"
 )
 
-// config is the environment. docs/settings.md describes each name.
+// config holds the settings, read from the environment. docs/settings.md describes each of them.
 type config struct {
 	DatabaseURL string `env:"DATABASE_URL"`
 
@@ -41,12 +42,14 @@ type config struct {
 	StripeWebhookSecrets []string `env:"STRIPE_WEBHOOK_SECRET" envSeparator:","`
 
 	Listen            string        `env:"PAIDONCE_LISTEN"              envDefault:"127.0.0.1:8080"`
+	PprofListen       string        `env:"PAIDONCE_PPROF_LISTEN"`
 	Workers           string        `env:"PAIDONCE_WORKERS"             envDefault:"relay,inbox"`
 	DBMaxConns        int           `env:"PAIDONCE_DB_MAX_CONNS"`
 	ProviderTimeout   time.Duration `env:"PAIDONCE_PROVIDER_TIMEOUT"    envDefault:"20s"`
 	StaleAfter        time.Duration `env:"PAIDONCE_STALE_AFTER"         envDefault:"90s"`
 	KeyTTL            time.Duration `env:"PAIDONCE_KEY_TTL"             envDefault:"24h"`
 	ProviderKeyWindow time.Duration `env:"PAIDONCE_PROVIDER_KEY_WINDOW" envDefault:"23h"`
+	PayerWindow       time.Duration `env:"PAIDONCE_PAYER_WINDOW"        envDefault:"23h"`
 	LookupMisses      int           `env:"PAIDONCE_LOOKUP_MISSES"       envDefault:"3"`
 	LookupSpan        time.Duration `env:"PAIDONCE_LOOKUP_SPAN"         envDefault:"2m"`
 	Instance          string        `env:"PAIDONCE_INSTANCE"`
@@ -67,36 +70,40 @@ type config struct {
 
 	workers    []string
 	maxBody    int64
-	ratePerSec float64 // 0: off
+	ratePerSec float64 // 0 means off
 	smtp       receipt.Server
-	smtpFrom   *mail.Address // nil: as the server has it
+	smtpFrom   *mail.Address // nil means the mail server's default
 	logLevel   slog.Level
 	jsonLog    bool
 }
 
-// need says what a command cannot do without.
+// need says what a command requires.
 type need int
 
 const (
 	needDatabase need = 1 << iota
-	needProvider      // and a database on which charges can be made
-	needWrites        // and a database that takes them
+	needProvider      // implies a database on which charges can be made
+	needWrites        // implies a database that accepts writes
 )
 
 var workerNames = []string{"relay", "inbox", "reconcile", "sweep"}
 
-// loadConfig reads the environment and tells all its problems at once, each with the name and what would be right.
-func loadConfig(needs need) (*config, error) {
+// loadConfig reads the environment and reports all problems at once, each with the setting's name
+// and with what would be right.
+func loadConfig(needs need) (*config, error) { return readConfig(needs, nonEmpty(os.Environ())) }
+
+// readConfig does the same for an environment without empty values.
+func readConfig(needs need, environ map[string]string) (*config, error) {
 	var c config
 	var problems []error
-	if err := env.ParseWithOptions(&c, env.Options{Environment: nonEmpty(os.Environ())}); err != nil {
-		problems = append(problems, parseProblems(err)...)
-		c.assumeDefaults(err)
+	if err := env.ParseWithOptions(&c, env.Options{Environment: environ}); err != nil {
+		problems = append(problems, c.parseProblems(err)...)
 	}
 	bad := func(name, format string, args ...any) {
 		problems = append(problems, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 	}
 	c.checkConnections(needs, bad)
+	c.checkPprof(bad)
 	c.checkTimes(bad)
 	c.checkMail(bad)
 	c.checkStreams(bad)
@@ -112,7 +119,8 @@ func loadConfig(needs need) (*config, error) {
 	return &c, nil
 }
 
-// nonEmpty treats NAME= as not set, as container files write it.
+// nonEmpty returns the environment as a map. NAME= counts as not set, since container files write
+// it so.
 func nonEmpty(environ []string) map[string]string {
 	m := map[string]string{}
 	for _, line := range environ {
@@ -123,47 +131,46 @@ func nonEmpty(environ []string) map[string]string {
 	return m
 }
 
-// parseProblems turns the library's errors into ours: the variable's name, without its value, which may be secret.
-func parseProblems(err error) []error {
-	wants := map[string]string{
-		"DBMaxConns": "PAIDONCE_DB_MAX_CONNS: must be a whole number of connections, such as 16", "LookupMisses": "PAIDONCE_LOOKUP_MISSES: must be a whole number, such as 3",
-		"ProviderTimeout": "PAIDONCE_PROVIDER_TIMEOUT: must be a duration, such as 20s", "StaleAfter": "PAIDONCE_STALE_AFTER: must be a duration, such as 90s",
-		"KeyTTL": "PAIDONCE_KEY_TTL: must be a duration, such as 24h", "ProviderKeyWindow": "PAIDONCE_PROVIDER_KEY_WINDOW: must be a duration, such as 23h",
-		"LookupSpan": "PAIDONCE_LOOKUP_SPAN: must be a duration, such as 2m", "EventTTL": "PAIDONCE_EVENT_TTL: must be a duration, such as 720h",
-		"InboxTTL": "PAIDONCE_INBOX_TTL: must be a duration, such as 2160h", "LogTTL": "PAIDONCE_LOG_TTL: must be a duration, such as 8760h",
-		"AllowPrivate": "PAIDONCE_WEBHOOK_ALLOW_PRIVATE: must be true or false",
-	}
+// parseProblems says what is wrong with the values that the library could not read, without the
+// values, which may be secret. It also sets these fields to their defaults, so that each is
+// reported once, and the checks of other settings against them mean something.
+func (c *config) parseProblems(err error) []error {
 	var all env.AggregateError
 	if !errors.As(err, &all) {
+		return []error{err}
+	}
+	var defaults config
+	if err := env.ParseWithOptions(&defaults, env.Options{Environment: map[string]string{}}); err != nil {
 		return []error{err}
 	}
 	var problems []error
 	for _, one := range all.Errors {
 		var parse env.ParseError
-		if errors.As(one, &parse) && wants[parse.Name] != "" {
-			problems = append(problems, errors.New(wants[parse.Name]))
+		field, ok := reflect.StructField{}, errors.As(one, &parse)
+		if ok {
+			field, ok = reflect.TypeFor[config]().FieldByName(parse.Name)
+		}
+		if !ok {
+			problems = append(problems, one)
 			continue
 		}
-		problems = append(problems, one)
+		reflect.ValueOf(c).Elem().FieldByIndex(field.Index).
+			Set(reflect.ValueOf(defaults).FieldByIndex(field.Index))
+		problems = append(problems,
+			fmt.Errorf("%s: must be %s", field.Tag.Get("env"), wanted(field)))
 	}
 	return problems
 }
 
-// assumeDefaults sets what could not be read to its default, so that it is told once, and the checks of other settings against it mean something.
-func (c *config) assumeDefaults(err error) {
-	var defaults config
-	var all env.AggregateError
-	if env.ParseWithOptions(&defaults, env.Options{Environment: map[string]string{}}) != nil || !errors.As(err, &all) {
-		return
+// wanted describes the values that a setting can have, by its type and its default.
+func wanted(field reflect.StructField) string {
+	switch {
+	case field.Type.Kind() == reflect.Bool:
+		return "true or false"
+	case field.Type == reflect.TypeFor[time.Duration]():
+		return "a duration, such as " + field.Tag.Get("envDefault")
 	}
-	for _, one := range all.Errors {
-		var parse env.ParseError
-		if errors.As(one, &parse) {
-			if field := reflect.ValueOf(c).Elem().FieldByName(parse.Name); field.IsValid() {
-				field.Set(reflect.ValueOf(defaults).FieldByName(parse.Name))
-			}
-		}
-	}
+	return "a whole number, such as " + cmp.Or(field.Tag.Get("envDefault"), "16")
 }
 
 type reporter func(name, format string, args ...any)
@@ -173,28 +180,36 @@ func (c *config) checkConnections(needs need, bad reporter) {
 		if c.DatabaseURL == "" {
 			bad("DATABASE_URL", "is required, such as postgres://user:password@host:5432/paidonce")
 		} else if _, err := pgx.ParseConfig(c.DatabaseURL); err != nil {
-			bad("DATABASE_URL", "is not a PostgreSQL url such as postgres://user:password@host:5432/paidonce") // without err: it may quote the password
+			// The library's error is left out: it may quote the password.
+			bad("DATABASE_URL", "is not a PostgreSQL url such as "+
+				"postgres://user:password@host:5432/paidonce")
 		}
 	}
 	if needs&needProvider != 0 && c.StripeAPIKey == "" {
 		bad("STRIPE_API_KEY", "is required, such as sk_test_…; `paidonce dev` needs none")
-	} else if c.StripeAPIKey != "" && !strings.HasPrefix(c.StripeAPIKey, "sk_") && !strings.HasPrefix(c.StripeAPIKey, "rk_") {
+	} else if c.StripeAPIKey != "" && !strings.HasPrefix(c.StripeAPIKey, "sk_") &&
+		!strings.HasPrefix(c.StripeAPIKey, "rk_") {
 		bad("STRIPE_API_KEY", "must be a secret or restricted key: sk_… or rk_…")
 	}
-	if u, err := url.Parse(c.StripeAPIBase); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-		bad("STRIPE_API_BASE", "must be an http or https url without user or password, such as https://api.stripe.com")
+	if u, err := url.Parse(c.StripeAPIBase); err != nil ||
+		(u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		bad("STRIPE_API_BASE", "must be an http or https url without user or password, such as "+
+			"https://api.stripe.com")
 	}
 	if _, err := stripe.ParseProxy(c.ProviderProxy); err != nil {
 		bad("PAIDONCE_PROVIDER_PROXY", "%s", err)
 	}
-	if host, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" || (host != "" && strings.ContainsAny(host, " /")) {
+	if host, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" ||
+		(host != "" && strings.ContainsAny(host, " /")) {
 		bad("PAIDONCE_LISTEN", "must be host:port, such as 127.0.0.1:8080 or :8080")
 	} else if p, err := strconv.Atoi(port); err != nil || p < 0 || p > math.MaxUint16 {
 		bad("PAIDONCE_LISTEN", "the port must be a number up to 65535")
 	}
 	for i, secret := range c.StripeWebhookSecrets {
-		if c.StripeWebhookSecrets[i] = strings.TrimSpace(secret); c.StripeWebhookSecrets[i] == "" { // with which anybody could sign
-			bad("STRIPE_WEBHOOK_SECRET", "has an empty secret; must be whsec_…, or several with commas")
+		// An empty secret would let anybody sign.
+		if c.StripeWebhookSecrets[i] = strings.TrimSpace(secret); c.StripeWebhookSecrets[i] == "" {
+			bad("STRIPE_WEBHOOK_SECRET",
+				"has an empty secret; must be whsec_…, or several with commas")
 		}
 	}
 	if c.StripeFlow != "charges" && c.StripeFlow != "payment_intents" {
@@ -202,8 +217,8 @@ func (c *config) checkConnections(needs need, bad reporter) {
 	}
 	switch {
 	case c.DBMaxConns == 0:
-		// Four a core keep the database's cores busy while others wait for the disk; eight, so that a small machine's reads do not
-		// queue behind its two committers.
+		// Four connections a core keep the database's cores busy while others wait for the disk. At
+		// least eight: on a small machine, reads must not queue behind the two committers.
 		c.DBMaxConns = max(4*runtime.NumCPU(), 8)
 	case c.DBMaxConns < 2 || c.DBMaxConns > 1000:
 		bad("PAIDONCE_DB_MAX_CONNS", "must be 2 to 1000")
@@ -220,12 +235,15 @@ func (c *config) checkTimes(bad reporter) {
 	positive("PAIDONCE_STALE_AFTER", c.StaleAfter)
 	positive("PAIDONCE_KEY_TTL", c.KeyTTL)
 	positive("PAIDONCE_PROVIDER_KEY_WINDOW", c.ProviderKeyWindow)
+	c.checkPayer(bad)
 	positive("PAIDONCE_EVENT_TTL", c.EventTTL)
 	if c.InboxTTL < inbox.KeptAtLeast {
-		bad("PAIDONCE_INBOX_TTL", "must be 720h or longer: the provider may send an event again for so long, and it must be known then")
+		bad("PAIDONCE_INBOX_TTL", "must be 720h or longer: the provider may send an event again "+
+			"for so long, and it must be known then")
 	}
 	if c.LogTTL <= 0 || c.LogTTL < c.KeyTTL {
-		bad("PAIDONCE_LOG_TTL", "must not be shorter than PAIDONCE_KEY_TTL: the log of an operation is kept with its key")
+		bad("PAIDONCE_LOG_TTL", "must not be shorter than PAIDONCE_KEY_TTL: the log of an "+
+			"operation is kept with its key")
 	}
 	if c.LookupSpan < 0 {
 		bad("PAIDONCE_LOOKUP_SPAN", "must not be negative")
@@ -234,8 +252,11 @@ func (c *config) checkTimes(bad reporter) {
 		bad("PAIDONCE_LOOKUP_MISSES", "must be 1 to 100")
 	}
 	if c.ProviderTimeout > 0 && c.StaleAfter > 0 {
-		if err := c.engine().Check(); err != nil {
-			bad("PAIDONCE_STALE_AFTER", "%s", strings.TrimPrefix(err.Error(), "PAIDONCE_STALE_AFTER="))
+		if least := c.engine().StaleMin(); c.StaleAfter < least {
+			bad("PAIDONCE_STALE_AFTER", "%v is too short: nine tenths of it must cover one "+
+				"provider call and its commit "+
+				"(PAIDONCE_PROVIDER_TIMEOUT=%v and %v), so at least %v", c.StaleAfter,
+				c.ProviderTimeout, idemkeys.CommitTime, least)
 		}
 	}
 }
@@ -254,28 +275,34 @@ func (c *config) checkMail(bad reporter) {
 	}
 }
 
-// checkStreams looks at the form only: servers that are away now may come.
+// checkStreams checks only the form: a server that is down now may come up later.
 func (c *config) checkStreams(bad reporter) {
-	if c.NATSURL != "" && slices.ContainsFunc(strings.Split(c.NATSURL, ","), func(s string) bool { return !isNATS(strings.TrimSpace(s)) }) {
-		bad("PAIDONCE_NATS_URL", "must be a url such as nats://nats:4222, or several with commas") // without it: it may have a password
+	if c.NATSURL != "" && slices.ContainsFunc(strings.Split(c.NATSURL, ","), func(s string) bool {
+		return !isNATS(strings.TrimSpace(s))
+	}) {
+		// The value is left out: it may have a password.
+		bad("PAIDONCE_NATS_URL", "must be a url such as nats://nats:4222, or several with commas")
 	}
 	for i, broker := range c.KafkaBrokers {
 		c.KafkaBrokers[i] = strings.TrimSpace(broker)
-		if host, port, err := net.SplitHostPort(c.KafkaBrokers[i]); err != nil || host == "" || strings.ContainsAny(host, "/ ") || !isPort(port) {
-			bad("PAIDONCE_KAFKA_BROKERS", "must be host:port, such as kafka:9092, or several with commas")
+		if host, port, err := net.SplitHostPort(c.KafkaBrokers[i]); err != nil || host == "" ||
+			strings.ContainsAny(host, "/ ") || !isPort(port) {
+			bad("PAIDONCE_KAFKA_BROKERS",
+				"must be host:port, such as kafka:9092, or several with commas")
 			return
 		}
 	}
 }
 
-// isNATS reports whether it is the address of a NATS server, with a scheme or a port or both.
+// isNATS reports whether s is the address of a NATS server, with a scheme, a port or both.
 func isNATS(s string) bool {
 	scheme := strings.Contains(s, "://")
 	if !scheme {
 		s = "nats://" + s
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+	if err != nil || u.Hostname() == "" ||
+		!slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
 		return false
 	}
 	return isPort(u.Port()) || u.Port() == "" && scheme
@@ -303,7 +330,8 @@ func (c *config) checkRest(bad reporter) {
 	if c.RateLimit != "off" {
 		r, err := strconv.ParseFloat(c.RateLimit, 64)
 		if err != nil || !(r > 0 && r <= 1e6) {
-			bad("PAIDONCE_RATE_LIMIT", "must be off, or requests a second for each account, such as 100")
+			bad("PAIDONCE_RATE_LIMIT",
+				"must be off, or requests a second for each account, such as 100")
 		}
 		c.ratePerSec = r
 	}
@@ -311,7 +339,8 @@ func (c *config) checkRest(bad reporter) {
 		c.CORSOrigins[i] = strings.TrimSpace(o)
 	}
 	for _, problem := range api.CheckOrigins(c.CORSOrigins) {
-		bad("PAIDONCE_CORS_ORIGINS", "%s; must be origins such as https://shop.example.com, with commas, or *", problem)
+		bad("PAIDONCE_CORS_ORIGINS",
+			"%s; must be origins such as https://shop.example.com, with commas, or *", problem)
 	}
 	for _, w := range strings.Split(c.Workers, ",") {
 		switch w = strings.TrimSpace(w); {
@@ -319,7 +348,8 @@ func (c *config) checkRest(bad reporter) {
 		case slices.Contains(workerNames, w):
 			c.workers = append(c.workers, w)
 		default:
-			bad("PAIDONCE_WORKERS", "knows no %q; any of %s, with commas, or none", w, strings.Join(workerNames, ", "))
+			bad("PAIDONCE_WORKERS", "knows no %q; any of %s, with commas, or none", w,
+				strings.Join(workerNames, ", "))
 		}
 	}
 	if err := c.logLevel.UnmarshalText([]byte(c.LogLevel)); err != nil {
@@ -335,15 +365,18 @@ func (c *config) checkRest(bad reporter) {
 }
 
 func (c *config) engine() idemkeys.Config {
-	return idemkeys.Config{StaleAfter: c.StaleAfter, ProviderTimeout: c.ProviderTimeout, KeyWindow: c.ProviderKeyWindow, KeyTTL: c.KeyTTL,
-		// Whoever was at work at the first miss has stopped before the last one, so nothing can still be sent when absence is concluded.
+	return idemkeys.Config{StaleAfter: c.StaleAfter, CallLimit: c.ProviderTimeout,
+		SendWindow: c.ProviderKeyWindow, KeyTTL: c.KeyTTL,
+		// Whoever was working at the first miss has stopped before the last one. So nothing can
+		// still be sent when the operation is declared absent.
 		LookupSpan: max(c.LookupSpan, c.StaleAfter)}
 }
 
 func (c *config) charges(installation string) charges.Config {
 	return charges.Config{
-		Installation: installation, LookupMisses: c.LookupMisses, Intents: c.StripeFlow == "payment_intents", OwnReceipts: c.SMTPURL != "",
-		KeyWindow: c.ProviderKeyWindow, RunLimit: c.engine().RunLimit(),
+		Installation: installation, LookupMisses: c.LookupMisses,
+		Intents: c.StripeFlow == "payment_intents", OwnReceipts: c.SMTPURL != "",
+		PayerWindow: c.PayerWindow, KeyWindow: c.ProviderKeyWindow, RunLimit: c.engine().RunLimit(),
 		Livemode: c.live(),
 	}
 }
@@ -356,15 +389,10 @@ func (c *config) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
 }
 
-// readableDuration writes durations as 1.5s in JSON too, where they would be nanoseconds.
+// readableDuration writes durations as 1.5s in JSON, too, which would have nanoseconds.
 func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}
 	return a
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

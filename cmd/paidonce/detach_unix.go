@@ -7,5 +7,6 @@ import (
 	"syscall"
 )
 
-// detach keeps Ctrl-C on the terminal from reaching the child: it ends when we close its standard input, after the API has drained.
+// detach keeps Ctrl-C on the terminal from reaching the child. It ends when we close its standard
+// input, which is after the API has drained.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

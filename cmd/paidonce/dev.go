@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -24,15 +25,21 @@ import (
 	"paidonce/internal/devpg"
 )
 
-// devDir keeps everything that `dev` makes: the database, the simulator's ledger, the API key.
+// devDir is the folder of all that dev keeps: the database, the simulator's ledger, the API key.
 const devDir = ".paidonce"
+
+// devRunning is the file in it that a running dev has locked. It says which process that is.
+const devRunning = "running"
 
 func newDevCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine: PostgreSQL, a Stripe simulator, the API",
-		Long: `Starts PostgreSQL (unless DATABASE_URL is set: that database is migrated and used, if it is empty or was used by dev before), a Stripe simulator, migrations, an account with an API key, the API
-and its workers; prints curl lines that work. Data are kept in .paidonce/ in this folder, also after a crash. Ctrl-C stops everything, in order; a second one at once.`,
+		Long: `Starts PostgreSQL, a Stripe simulator, the API and its workers, creates an account
+with an API key, and prints curl lines that work. If DATABASE_URL is set, that
+database is migrated and used, provided that it is empty or was used by dev before.
+The data are kept in .paidonce/ in this folder, even after a crash. Ctrl-C stops
+everything in order, a second Ctrl-C at once.`,
 		Example: "  paidonce dev\n  PAIDONCE_LISTEN=127.0.0.1:9090 paidonce dev",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return dev(cmd.Context(), cmd.OutOrStdout())
@@ -40,62 +47,57 @@ and its workers; prints curl lines that work. Data are kept in .paidonce/ in thi
 	}
 }
 
-// dev runs until ctx ends, which is at the first signal. The signals that follow are caught as well, for a database that is left running would be
-// nobody's: the second makes everything end at once.
+// dev runs until ctx ends, which is at the first signal. It catches further signals too, because a
+// database left running would belong to nobody. The second signal ends everything at once.
 func dev(ctx context.Context, out io.Writer) error {
-	hurry := secondSignal()
-	dir, err := filepath.Abs(devDir)
+	stopNow := secondSignal()
+	settings := devSettings()
+	cfg, err := readConfig(0, settings) // wrong settings are reported before anything starts
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the database's user, who is not us when we are root, has to get in
-		return err
-	}
-	setDefault("PAIDONCE_WEBHOOK_ALLOW_PRIVATE", "true") // receivers of events are on this machine
-	setDefault("PAIDONCE_WORKERS", "relay,inbox,reconcile")
-	setDefault("PAIDONCE_LOG_LEVEL", "warn")
-	cfg, err := loadConfig(0) // what is wrong is told before anything starts
+	dir, unlock, err := lockDevDir()
 	if err != nil {
-		return err
-	}
-	told := filepath.Join(dir, "running")
-	unlock, err := devpg.TryLock(told)
-	if errors.Is(err, devpg.ErrLocked) {
-		who, _ := os.ReadFile(told)
-		return fmt.Errorf("paidonce dev is already running in this folder (%s)", cmp.Or(strings.TrimSpace(string(who)), dir))
-	} else if err != nil {
 		return err
 	}
 	defer unlock()
-	listener, err := devListener(cfg) // before the rest: the simulator has to know where to send its events
+	// This comes first, because the simulator needs the address to send its events to.
+	listener, err := devListener(cfg)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // closed already when all went well
-	if err := os.WriteFile(told, fmt.Appendf(nil, "process %d, http://%s\n", os.Getpid(), listener.Addr()), 0o600); err != nil {
+	said := fmt.Sprintf("process %d, http://%s\n", os.Getpid(), listener.Addr())
+	if err := os.WriteFile(filepath.Join(dir, devRunning), []byte(said), 0o600); err != nil {
 		return err
 	}
 	given, stopDatabase := givenDatabase(dir), func() {}
 	if given {
-		err = useGiven(ctx, os.Getenv("DATABASE_URL"), out)
+		err = useGiven(ctx, cfg.DatabaseURL, out)
 	} else {
-		stopDatabase, err = devDatabase(ctx, hurry, dir, out)
+		settings["DATABASE_URL"], stopDatabase, err = devDatabase(ctx, stopNow, dir, out)
 	}
 	if err != nil {
 		return err
 	}
 	defer stopDatabase()
-	stopSimulator, err := devSimulator(ctx, hurry, dir, webhookURL(listener.Addr()), out)
+	// dev never talks to the real Stripe, whatever else the environment says.
+	settings["STRIPE_API_KEY"] = "sk_test_simulator"
+	settings["STRIPE_WEBHOOK_SECRET"] = "whsec_" + rand.Text()
+	var stopSimulator func()
+	settings["STRIPE_API_BASE"], stopSimulator, err = devSimulator(ctx, stopNow, dir,
+		webhookURL(listener.Addr()), settings["STRIPE_WEBHOOK_SECRET"], out)
 	if err != nil {
 		return err
 	}
 	defer stopSimulator()
-	if cfg, err = loadConfig(needDatabase | needProvider); err != nil {
+	if cfg, err = readConfig(needDatabase|needProvider, settings); err != nil {
 		return err
 	}
 	waiting := func(text string) { fmt.Fprintln(out, text) }
-	if err := db.Migrate(ctx, cfg.DatabaseURL, db.MigrateOptions{Waiting: waiting}); err != nil && given {
-		return fmt.Errorf("the database of DATABASE_URL cannot be migrated: %w; `unset DATABASE_URL`, and dev starts a database of its own", err)
+	err = db.Migrate(ctx, cfg.DatabaseURL, db.MigrateOptions{Waiting: waiting})
+	if err != nil && given {
+		return fmt.Errorf("the database of DATABASE_URL cannot be migrated: %w; "+unsetURL, err)
 	} else if err != nil {
 		return fmt.Errorf("the database cannot be migrated: %w", err)
 	}
@@ -105,19 +107,53 @@ func dev(ctx context.Context, out io.Writer) error {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, cfg, cfg.logger(), listener, func(addr string) { greet(out, addr, key, cfg) })
+		ended <- serve(ctx, cfg, cfg.logger(), listener, func(addr string) {
+			greet(out, addr, key, cfg)
+		})
 	}()
 	select {
 	case err := <-ended:
 		return err
-	case <-hurry:
-		return errors.New("ended at once, by a second signal: what was under way is resumed by its next caller, or by the next dev")
+	case <-stopNow:
+		return errors.New("ended at once, by a second signal: what was under way is resumed by " +
+			"its next caller, or by the next dev")
 	}
 }
 
-// secondSignal catches the signals that end a program, from now on, and is closed at the second.
+// lockDevDir creates the folder of dev's data and takes the lock on it, which one dev at a time may
+// hold.
+func lockDevDir() (dir string, unlock func(), err error) {
+	if dir, err = filepath.Abs(devDir); err != nil {
+		return "", nil, err
+	}
+	// When we are root, the database runs as another user, who has to get in.
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // see above
+		return "", nil, err
+	}
+	running := filepath.Join(dir, devRunning)
+	unlock, err = devpg.TryLock(running)
+	if errors.Is(err, devpg.ErrLocked) {
+		holder, _ := os.ReadFile(running)
+		err = fmt.Errorf("paidonce dev is already running in this folder (%s)",
+			cmp.Or(strings.TrimSpace(string(holder)), dir))
+	}
+	return dir, unlock, err
+}
+
+// devSettings returns the settings of the environment, with defaults for development.
+func devSettings() map[string]string {
+	settings := map[string]string{
+		"PAIDONCE_WEBHOOK_ALLOW_PRIVATE": "true", // receivers of events are on this machine
+		"PAIDONCE_WORKERS":               "relay,inbox,reconcile",
+		"PAIDONCE_LOG_LEVEL":             "warn",
+	}
+	maps.Copy(settings, nonEmpty(os.Environ()))
+	return settings
+}
+
+// secondSignal catches the signals that end a program. The channel is closed at the second one.
 func secondSignal() <-chan struct{} {
-	signals := make(chan os.Signal, 2) // as many as are waited for
+	signals := make(chan os.Signal, 2) // two signals are awaited
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	second := make(chan struct{})
 	go func() {
@@ -128,14 +164,8 @@ func secondSignal() <-chan struct{} {
 	return second
 }
 
-func setDefault(name, value string) {
-	if os.Getenv(name) == "" {
-		_ = os.Setenv(name, value) // fails for malformed names only
-	}
-}
-
-// devListener takes the API's port, any free one when the usual one is taken, and keeps it: found free now and listened on later, it could
-// be somebody else's by then.
+// devListener listens on the API's port, or on any free one if the usual one is taken. It keeps the
+// port: another program could take one that is only looked up here and opened later.
 func devListener(cfg *config) (net.Listener, error) {
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil && os.Getenv("PAIDONCE_LISTEN") == "" {
@@ -148,109 +178,116 @@ func devListener(cfg *config) (net.Listener, error) {
 	return l, nil
 }
 
-// webhookURL is where the API that listens there takes events from this machine.
+// webhookURL returns the URL under which an API that listens on addr receives the provider's
+// events.
 func webhookURL(addr net.Addr) string {
 	host, port, _ := net.SplitHostPort(addr.String())
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() { // listens everywhere
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() { // it listens on all addresses
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, port) + "/v1/provider/stripe/webhooks"
 }
 
-// devSimulator starts the Stripe simulator as a process of its own, which ends when we do, however we end. It sends its events to a URL.
-func devSimulator(ctx context.Context, hurry <-chan struct{}, dir, events string, out io.Writer) (stop func(), err error) {
+// devSimulator starts the Stripe simulator as a process of its own and returns its URL. The process
+// ends when we do, even if we are killed. It sends its events to the URL in events, signed with
+// secret.
+func devSimulator(
+	ctx context.Context, stopNow <-chan struct{}, dir, events, secret string, out io.Writer,
+) (address string, stop func(), err error) {
 	fmt.Fprintln(out, "Starting the Stripe simulator …")
-	stop, err = startSimulator(ctx, hurry, dir, events, freeAddress("127.0.0.1:12111"))
-	if errors.Is(err, errEndedAtOnce) { // somebody else was quicker to get the port
-		stop, err = startSimulator(ctx, hurry, dir, events, "127.0.0.1:0")
+	address, stop, err = startSimulator(ctx, stopNow, dir, events, secret,
+		freeAddress("127.0.0.1:12111"))
+	if errors.Is(err, errEndedAtOnce) { // another program took the port first
+		address, stop, err = startSimulator(ctx, stopNow, dir, events, secret, "127.0.0.1:0")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the Stripe simulator: %w", err)
+		return "", nil, fmt.Errorf("the Stripe simulator: %w", err)
 	}
-	return stop, nil
+	return address, stop, nil
 }
 
 var errEndedAtOnce = errors.New("ended at once")
 
-func startSimulator(ctx context.Context, hurry <-chan struct{}, dir, events, listen string) (stop func(), err error) {
+func startSimulator(
+	ctx context.Context, stopNow <-chan struct{}, dir, events, secret, listen string,
+) (address string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	secret := "whsec_" + rand.Text()
-	// Without cancel: it is asked to end when everything that talks to it has.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "stripesim", "--listen", listen, "--ledger", filepath.Join(dir, "stripe-ledger.jsonl"),
+	// The context is not cancelled: the simulator ends last, when everything that calls it has
+	// ended.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "stripesim", "--listen", listen,
+		"--ledger", filepath.Join(dir, "stripe-ledger.jsonl"),
 		"--webhook-url", events, "--until-stdin-closes")
-	cmd.Env = append(os.Environ(), "STRIPE_WEBHOOK_SECRET="+secret) // arguments are seen by every user of the machine
+	// It is not an argument: every user of the machine can read those.
+	cmd.Env = append(os.Environ(), "STRIPE_WEBHOOK_SECRET="+secret)
 	cmd.Stderr = os.Stderr
 	detach(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	address := make(chan string, 1)
+	listening := make(chan string, 1)
 	gone := make(chan struct{})
 	go func() {
-		// Its own word for where it listens: on a port that it could not get, somebody else would answer.
+		// The simulator says where it listens: if it could not get the port, another program would
+		// answer there.
 		line, _ := bufio.NewReader(stdout).ReadString('\n')
 		if _, url, found := strings.Cut(strings.TrimSpace(line), " on "); found {
-			address <- url
+			listening <- url
 		}
 		_ = cmd.Wait()
 		close(gone)
 	}()
 	stop = func() {
-		_ = stdin.Close() // this is how it is asked to end
+		_ = stdin.Close() // this asks it to end
 		select {
 		case <-gone:
 			return
-		case <-hurry:
-		case <-time.After(devPatience):
+		case <-stopNow:
+		case <-time.After(devTimeout):
 		}
 		_ = cmd.Process.Kill()
 		<-gone
 	}
 	select {
-	case url := <-address:
-		// dev never talks to the real Stripe, whatever else the environment says.
-		_ = os.Setenv("STRIPE_API_BASE", url)
-		_ = os.Setenv("STRIPE_API_KEY", "sk_test_simulator")
-		_ = os.Setenv("STRIPE_WEBHOOK_SECRET", secret)
-		return stop, nil
+	case address = <-listening:
+		return address, stop, nil
 	case <-gone:
 		err = errEndedAtOnce
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-time.After(devPatience):
+	case <-time.After(devTimeout):
 		err = errors.New("did not start")
 	}
 	stop()
-	return nil, err
+	return "", nil, err
 }
 
-// devPatience is how long a part of dev may take to start or stop on a loaded machine.
-const devPatience = 20 * time.Second
+// devTimeout is how long a part of dev may take to start or to stop on a loaded machine.
+const devTimeout = 20 * time.Second
 
-// freeAddress returns the address when nothing listens on it, else another one on the same host.
+// freeAddress returns addr if nothing listens on it, else a free address on this machine.
 func freeAddress(addr string) string {
 	for _, try := range []string{addr, "127.0.0.1:0"} {
 		if l, err := net.Listen("tcp", try); err == nil {
-			defer l.Close() //nolint:errcheck // only its address was wanted
+			defer l.Close() //nolint:errcheck // only the address is needed
 			return l.Addr().String()
 		}
 	}
 	return addr
 }
 
-// devAPIKey returns the key of the last run while the database still knows it, else a new one. It is the one place where a secret is kept in
-// a file: a key to test money on this machine.
+// devAPIKey returns the key of the last run if the database still knows it, else a new one. Nowhere
+// else is a secret kept in a file; this one is for test money on this machine.
 func devAPIKey(ctx context.Context, cfg *config, file string) (string, error) {
 	pool, err := db.Open(cfg.DatabaseURL, 1)
 	if err != nil {
@@ -273,7 +310,8 @@ func devAPIKey(ctx context.Context, cfg *config, file string) (string, error) {
 
 func greet(out io.Writer, addr, key string, cfg *config) {
 	idem := "dev-" + time.Now().Format("150405")
-	charge := fmt.Sprintf(`curl -i http://%s/v1/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: %s' \
+	charge := fmt.Sprintf(
+		`curl -i http://%s/v1/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: %s' \
     -H 'Content-Type: application/json' -d '{"amount":2000,"currency":"usd","source":"tok_visa"}'`, addr, key, idem)
 	fmt.Fprintf(out, `
 Paidonce is ready on http://%[1]s    (Ctrl-C stops everything; data stay in %[4]s/)

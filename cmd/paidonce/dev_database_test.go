@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The line that dev printed, in whatever version, leads to its own database.
+// The line that dev printed leads to its own database, whichever version printed it.
 func TestGivenDatabase(t *testing.T) {
 	dir := t.TempDir()
 	const ours = "postgres://postgres:secret@127.0.0.1:20001/paidonce?sslmode=disable"
@@ -14,8 +14,12 @@ func TestGivenDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for set, given := range map[string]bool{
-		"": false, ours: false, "postgres://postgres@127.0.0.1:20001/paidonce?sslmode=disable": false, // before there were passwords
-		"postgres://postgres:secret@127.0.0.1:20001/other?sslmode=disable": true, "postgres://postgres@127.0.0.1:20002/paidonce?sslmode=disable": true, "host=127.0.0.1": true,
+		// of a version without passwords
+		"": false, ours: false,
+		"postgres://postgres@127.0.0.1:20001/paidonce?sslmode=disable":     false,
+		"postgres://postgres:secret@127.0.0.1:20001/other?sslmode=disable": true,
+		"postgres://postgres@127.0.0.1:20002/paidonce?sslmode=disable":     true,
+		"host=127.0.0.1": true,
 	} {
 		t.Setenv("DATABASE_URL", set)
 		if got := givenDatabase(dir); got != given {

@@ -11,7 +11,8 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// A database without fsync (as the tests' is) is refused for real money, and only warned of for test money.
+// A database without fsync, like that of the tests, is refused for real money. For test money there
+// is only a warning.
 func TestLiveKeysNeedADurableDatabase(t *testing.T) {
 	url := dbtest.New(t)
 	pool, err := db.Open(url, 1)

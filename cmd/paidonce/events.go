@@ -7,24 +7,26 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"paidonce/db"
 	"paidonce/outbox"
 )
 
 func newEventsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events",
-		Short: "Events to consumers: tail, list, show, resend",
-		Long: `Every event is stored with what made it true, and delivered to the webhook endpoints that want it. tail is a client of the API and prints
-an account's events as they come. The others are for operators, and need DATABASE_URL: list and show tell what became of an event of any
-account; resend sends the same bytes under the same id once more.`,
-		Example: "  paidonce events tail -n 10\n  paidonce events list --undelivered\n  paidonce events show evt_01J…\n  paidonce events resend evt_01J… --endpoint hook",
+		Short: "Events for consumers: tail, list, show, resend",
+		Long: `Every event is committed together with the change that it reports, and delivered to
+the webhook endpoints that want it. tail is a client of the API and prints an
+account's events as they occur. The other commands are for operators, and need
+DATABASE_URL: list and show report the deliveries of any account's events; resend
+sends the same bytes under the same id again.`,
+		Example: "  paidonce events tail -n 10\n  paidonce events list --undelivered\n" +
+			"  paidonce events show evt_01J…\n  paidonce events resend evt_01J… --endpoint hook",
 	}
-	c.AddCommand(newEventsTailCommand(), newEventsListCommand(), newEventsShowCommand(), newEventsResendCommand())
+	c.AddCommand(newEventsTailCommand(), newEventsListCommand(), newEventsShowCommand(),
+		newEventsResendCommand())
 	return c
 }
 
@@ -61,7 +63,10 @@ type deliveryJSON struct {
 }
 
 func eventToJSON(e outbox.Event) eventJSON {
-	return eventJSON{ID: e.ID, Account: e.AccountID, Type: e.Type, Object: e.ObjectID, Operation: e.OperationID, CreatedAt: rfc3339(e.Created), Position: e.Position, Payload: e.Payload}
+	return eventJSON{
+		ID: e.ID, Account: e.AccountID, Type: e.Type, Object: e.ObjectID, Operation: e.OperationID,
+		CreatedAt: rfc3339(e.Created), Position: e.Position, Payload: e.Payload,
+	}
 }
 
 func summaryState(s outbox.Summary) string {
@@ -71,7 +76,8 @@ func summaryState(s outbox.Summary) string {
 	case s.Pending+s.Dead == 0:
 		return fmt.Sprintf("delivered to %d", s.Deliveries)
 	}
-	return fmt.Sprintf("delivered to %d, pending %d, given up on %d", s.Deliveries-s.Pending-s.Dead, s.Pending, s.Dead)
+	return fmt.Sprintf("delivered to %d, pending %d, given up on %d", s.Deliveries-s.Pending-s.Dead,
+		s.Pending, s.Dead)
 }
 
 func newEventsListCommand() *cobra.Command {
@@ -79,22 +85,27 @@ func newEventsListCommand() *cobra.Command {
 	var typ string
 	var undelivered bool
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List events, the newest first",
-		Example: "  paidonce events list --undelivered\n  paidonce events list --since 2h --type charge.failed --json",
+		Use:   "list",
+		Short: "List events, the newest first",
+		Example: "  paidonce events list --undelivered\n" +
+			"  paidonce events list --since 2h --type charge.failed --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListLimit(listed.limit); err != nil {
 				return err
 			}
 			if typ != "" && !slices.Contains(outbox.Types, typ) {
-				return usageError{fmt.Errorf("--type must be one of %s", strings.Join(outbox.Types, ", "))}
+				return usageError{fmt.Errorf("--type must be one of %s",
+					strings.Join(outbox.Types, ", "))}
 			}
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				from, account, err := listed.scope(ctx, a)
 				if err != nil {
 					return err
 				}
-				list, err := a.events.Newest(ctx, outbox.Selection{Since: from, Type: typ, AccountID: account, Undelivered: undelivered, Most: listed.limit})
+				list, err := a.events.Newest(ctx, outbox.Selection{
+					Since: from, Type: typ, AccountID: account, Undelivered: undelivered,
+					Limit: listed.limit,
+				})
 				if err != nil {
 					return err
 				}
@@ -103,27 +114,20 @@ func newEventsListCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&typ, "type", "", "only of this type")
-	c.Flags().BoolVar(&undelivered, "undelivered", false, "only those that some endpoint does not have")
+	c.Flags().BoolVar(&undelivered, "undelivered", false,
+		"only those that some endpoint does not have")
 	listed.flags(c)
 	return c
 }
 
 func printEvents(out io.Writer, list []outbox.Summary, asJSON bool) error {
-	if asJSON {
-		rows := make([]eventJSON, 0, len(list))
-		for _, s := range list {
-			row := eventToJSON(s.Event)
-			row.Delivery = &countsJSON{s.Deliveries, s.Pending, s.Dead}
-			rows = append(rows, row)
-		}
-		return writeJSON(out, rows)
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "EVENT\tTYPE\tOBJECT\tACCOUNT\tCREATED\tSTATE")
-	for _, s := range list {
-		writeRow(w, s.ID, s.Type, s.ObjectID, s.AccountID, rfc3339(s.Created), summaryState(s))
-	}
-	return w.Flush()
+	return printList(out, asJSON, list, func(s outbox.Summary) eventJSON {
+		row := eventToJSON(s.Event)
+		row.Delivery = &countsJSON{s.Deliveries, s.Pending, s.Dead}
+		return row
+	}, "EVENT,TYPE,OBJECT,ACCOUNT,CREATED,STATE", func(s outbox.Summary) []any {
+		return []any{s.ID, s.Type, s.ObjectID, s.AccountID, rfc3339(s.Created), summaryState(s)}
+	})
 }
 
 func newEventsShowCommand() *cobra.Command {
@@ -134,7 +138,7 @@ func newEventsShowCommand() *cobra.Command {
 		Example: "  paidonce events show evt_01J…",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				e, err := a.events.Find(ctx, args[0])
 				if err != nil {
 					return fmt.Errorf("%s: %w", oneLine(args[0]), err)
@@ -156,15 +160,20 @@ func printEvent(out io.Writer, e outbox.Event, deliveries []outbox.Delivery, asJ
 		row := eventToJSON(e)
 		for _, d := range deliveries {
 			row.Deliveries = append(row.Deliveries, deliveryJSON{
-				Endpoint: d.EndpointID, URL: d.URL, Disabled: d.Disabled, State: d.State, Attempts: d.Attempts, NextRunAt: rfc3339Ptr(d.NextRunAt),
-				LastAt: rfc3339Ptr(d.LastAt), LastStatus: d.LastStatus, LastBody: string(d.LastBody), LastError: d.LastError,
+				Endpoint: d.EndpointID, URL: d.URL, Disabled: d.Disabled, State: d.State,
+				Attempts: d.Attempts, NextRunAt: rfc3339Ptr(d.NextRunAt),
+				LastAt: rfc3339Ptr(d.LastAt), LastStatus: d.LastStatus,
+				LastBody: string(d.LastBody), LastError: d.LastError,
 			})
 		}
 		return writeJSON(out, row)
 	}
-	fmt.Fprintf(out, "event      %s\ntype       %s\nobject     %s\naccount    %s\noperation  %s\ncreated    %s\n", e.ID, e.Type, oneLine(e.ObjectID), e.AccountID, e.OperationID, rfc3339(e.Created))
+	fmt.Fprintf(out, "event      %s\ntype       %s\nobject     %s\naccount    %s\noperation  %s\n"+
+		"created    %s\n", e.ID, e.Type, oneLine(e.ObjectID), e.AccountID, e.OperationID,
+		rfc3339(e.Created))
 	for _, d := range deliveries {
-		fmt.Fprintf(out, "\nendpoint   %s  %s\nstate      %s\nattempts   %d\n", d.EndpointID, oneLine(d.URL), d.State, d.Attempts)
+		fmt.Fprintf(out, "\nendpoint   %s  %s\nstate      %s\nattempts   %d\n", d.EndpointID,
+			oneLine(d.URL), d.State, d.Attempts)
 		if d.Disabled {
 			fmt.Fprintln(out, "           the endpoint is disabled; what is pending waits")
 		}
@@ -178,39 +187,34 @@ func printEvent(out io.Writer, e outbox.Event, deliveries []outbox.Delivery, asJ
 			fmt.Fprintf(out, "answer     %d %q\n", d.LastStatus, d.LastBody)
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", shownJSON(e.Payload))
+	_, err := fmt.Fprintf(out, "\n%s\n", plainJSON(e.Payload))
 	return err
 }
 
 func newEventsResendCommand() *cobra.Command {
 	var endpoint string
 	c := &cobra.Command{
-		Use:     "resend EVENT",
-		Short:   "Deliver an event again: the same bytes, the same id",
-		Example: "  paidonce events resend evt_01J…\n  paidonce events resend evt_01J… --endpoint hook",
-		Args:    cobra.ExactArgs(1),
+		Use:   "resend EVENT",
+		Short: "Deliver an event again: the same bytes, the same id",
+		Example: "  paidonce events resend evt_01J…\n" +
+			"  paidonce events resend evt_01J… --endpoint hook",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				e, err := a.events.Find(ctx, args[0])
 				if err != nil {
 					return fmt.Errorf("%s: %w", oneLine(args[0]), err)
 				}
-				if err := a.events.NumberAll(ctx); err != nil {
-					return err
-				}
-				n := 0
-				err = db.Tx(ctx, a.pool, func(ctx context.Context, tx db.DBTX) (err error) {
-					n, err = a.events.Resend(ctx, tx, e.AccountID, e.ID, endpoint)
-					return err
-				})
+				n, err := a.events.Requeue(ctx, e.AccountID, e.ID, endpoint)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "due again for %d endpoints; the relay delivers it\n", n)
+				fmt.Fprintf(cmd.OutOrStdout(),
+					"due again for %d endpoints; the relay delivers it\n", n)
 				return nil
 			})
 		},
 	}
-	c.Flags().StringVar(&endpoint, "endpoint", "", "only to this endpoint, whatever it asked for")
+	c.Flags().StringVar(&endpoint, "endpoint", "", "only to this endpoint, whatever types it wants")
 	return c
 }

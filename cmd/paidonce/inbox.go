@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,16 +16,18 @@ func newInboxCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inbox",
 		Short: "Events from the provider: list, show, replay",
-		Long: `Every event that the provider delivered is kept as it came, and processed from there. After a bug of ours is mended, replay
-makes stored events due again: effects that took place are not repeated.`,
-		Example: "  paidonce inbox list\n  paidonce inbox show evt_3M…\n  paidonce inbox replay --since 24h --type charge.succeeded",
+		Long: `Every event that the provider delivered is kept as it came, and processed from
+there. After a bug is fixed, replay makes stored events due again. Effects that took
+place are not repeated.`,
+		Example: "  paidonce inbox list\n  paidonce inbox show evt_3M…\n" +
+			"  paidonce inbox replay --since 24h --type charge.succeeded",
 	}
 	c.AddCommand(newInboxListCommand(), newInboxShowCommand(), newInboxReplayCommand())
 	return c
 }
 
 func withInbox(cmd *cobra.Command, use func(context.Context, *inbox.Inbox, time.Time) error) error {
-	return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+	return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 		now, err := a.engine.Now(ctx)
 		if err != nil {
 			return err
@@ -50,10 +52,20 @@ type inboxJSON struct {
 
 func inboxToJSON(e inbox.Info) inboxJSON {
 	return inboxJSON{
-		ID: e.ID, Type: e.Type, Object: e.ObjectID, ReceivedAt: rfc3339(e.ReceivedAt), ProcessedAt: rfc3339Ptr(e.ProcessedAt), Result: e.Result,
-		Attempts: e.Attempts, NextRunAt: rfc3339Ptr(e.NextRunAt), ParkedAt: rfc3339Ptr(e.ParkedAt), LastError: e.LastError, Payload: string(e.Payload),
+		ID: e.ID, Type: e.Type, Object: e.ObjectID, ReceivedAt: rfc3339(e.ReceivedAt),
+		ProcessedAt: rfc3339Ptr(e.ProcessedAt), Result: e.Result,
+		Attempts: e.Attempts, NextRunAt: rfc3339Ptr(e.NextRunAt), ParkedAt: rfc3339Ptr(e.ParkedAt),
+		LastError: e.LastError, Payload: string(hideSecrets(e.Payload)),
 	}
 }
+
+// secrets are how events of the provider show the client secret of a payment intent, as a member
+// and within addresses, and the address of a receipt.
+var secrets = regexp.MustCompile(`(pi_[A-Za-z0-9]+_secret_)[A-Za-z0-9]+|("receipt_url"\s*:\s*")[^"]+`)
+
+// hideSecrets takes out what would let its reader go on with a payment in the payer's place, or see
+// the payer's receipt.
+func hideSecrets(payload []byte) []byte { return secrets.ReplaceAll(payload, []byte("$1$2…")) }
 
 func inboxState(e inbox.Info) string {
 	switch {
@@ -72,9 +84,10 @@ func newInboxListCommand() *cobra.Command {
 	var unprocessed, asJSON bool
 	var limit int
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List events, the newest first",
-		Example: "  paidonce inbox list --unprocessed\n  paidonce inbox list --since 2h --type charge.succeeded --json",
+		Use:   "list",
+		Short: "List events, the newest first",
+		Example: "  paidonce inbox list --unprocessed\n" +
+			"  paidonce inbox list --since 2h --type charge.succeeded --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListLimit(limit); err != nil {
 				return err
@@ -84,27 +97,24 @@ func newInboxListCommand() *cobra.Command {
 				if err != nil {
 					return usageError{err}
 				}
-				list, err := i.List(ctx, inbox.Filter{Since: from, Type: typ, Unprocessed: unprocessed, Most: limit})
+				list, err := i.List(ctx, inbox.Filter{
+					Since: from, Type: typ, Unprocessed: unprocessed, Most: limit,
+				})
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					rows := make([]inboxJSON, 0, len(list))
-					for _, e := range list {
-						rows = append(rows, inboxToJSON(e))
-					}
-					return writeJSON(cmd.OutOrStdout(), rows)
-				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "EVENT\tTYPE\tOBJECT\tRECEIVED\tATTEMPTS\tSTATE")
-				for _, e := range list {
-					writeRow(w, e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts, inboxState(e))
-				}
-				return w.Flush()
+				return printList(cmd.OutOrStdout(), asJSON, list, inboxToJSON,
+					"EVENT,TYPE,OBJECT,RECEIVED,ATTEMPTS,STATE", func(e inbox.Info) []any {
+						return []any{
+							e.ID, e.Type, e.ObjectID, rfc3339(e.ReceivedAt), e.Attempts,
+							inboxState(e),
+						}
+					})
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "24h", "received since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
+	c.Flags().StringVar(&since, "since", "24h",
+		"received since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
 	c.Flags().StringVar(&typ, "type", "", "only of this type")
 	c.Flags().BoolVar(&unprocessed, "unprocessed", false, "only those that are not processed yet")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -116,7 +126,7 @@ func newInboxShowCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "show EVENT",
-		Short:   "Show an event and the bytes that were delivered",
+		Short:   "Show an event and the bytes that were delivered, without secrets of payers",
 		Example: "  paidonce inbox show evt_3M…",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -128,12 +138,15 @@ func newInboxShowCommand() *cobra.Command {
 				if asJSON {
 					return writeJSON(cmd.OutOrStdout(), inboxToJSON(e))
 				}
-				payload := shownJSON(e.Payload)
+				payload := plainJSON(hideSecrets(e.Payload))
 				if e.Payload == nil {
-					payload = []byte("the bytes are not kept: it is not about anything of this installation")
+					payload = []byte("the bytes are not kept: it is not about anything of this " +
+						"installation")
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\nobject    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
-					oneLine(e.ID), oneLine(e.Type), oneLine(e.ObjectID), rfc3339(e.ReceivedAt), e.Attempts, oneLine(inboxState(e)), payload)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "event     %s\ntype      %s\n"+
+					"object    %s\nreceived  %s\nattempts  %d\nstate     %s\n\n%s\n",
+					oneLine(e.ID), oneLine(e.Type), oneLine(e.ObjectID), rfc3339(e.ReceivedAt),
+					e.Attempts, oneLine(inboxState(e)), payload)
 				return err
 			})
 		},
@@ -145,10 +158,11 @@ func newInboxShowCommand() *cobra.Command {
 func newInboxReplayCommand() *cobra.Command {
 	var since, typ string
 	c := &cobra.Command{
-		Use:     "replay [EVENT] [--since WHEN] [--type TYPE]",
-		Short:   "Make stored events due again",
-		Example: "  paidonce inbox replay evt_3M…\n  paidonce inbox replay --since 24h --type charge.succeeded",
-		Args:    cobra.MaximumNArgs(1),
+		Use:   "replay [EVENT] [--since WHEN] [--type TYPE]",
+		Short: "Make stored events due again",
+		Example: "  paidonce inbox replay evt_3M…\n" +
+			"  paidonce inbox replay --since 24h --type charge.succeeded",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && since == "" {
 				return usageError{errors.New("name an event, or say --since when")}
@@ -172,12 +186,14 @@ func newInboxReplayCommand() *cobra.Command {
 				if id != "" && n == 0 {
 					return inbox.ErrNotFound
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%d events are due again; the inbox worker of `paidonce serve` processes them\n", n)
+				fmt.Fprintf(cmd.OutOrStdout(), "%d events are due again; the inbox worker of "+
+					"`paidonce serve` processes them\n", n)
 				return nil
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "", "all received since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
+	c.Flags().StringVar(&since, "since", "",
+		"all received since: 24h, 2026-01-31, or 2026-01-31T12:00:00Z")
 	c.Flags().StringVar(&typ, "type", "", "only of this type")
 	return c
 }

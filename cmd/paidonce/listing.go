@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// listing is what the lists of things that happen have in common: since when, of which account, how many, and how they are printed.
+// listing has the flags that lists of events have in common: since when, of which account, how
+// many, and how they are printed.
 type listing struct {
 	since, account string
 	json           bool
@@ -22,7 +23,8 @@ func (l *listing) flags(c *cobra.Command) {
 	c.Flags().IntVar(&l.limit, "limit", 100, "list at most this many")
 }
 
-// scope reads since and account: from is by the database's clock, accountID empty for all. Errors: [usageError], an account that is not there, the database's.
+// scope evaluates the flags: from is a time of the database's clock, accountID is empty for all
+// accounts. Errors: [usageError], an unknown account, and those of the database.
 func (l *listing) scope(ctx context.Context, a *app) (from time.Time, accountID string, err error) {
 	now, err := a.engine.Now(ctx)
 	if err != nil {
@@ -38,7 +40,7 @@ func (l *listing) scope(ctx context.Context, a *app) (from time.Time, accountID 
 	return from, found.ID, err
 }
 
-// checkListLimit is for --limit of lists.
+// checkListLimit checks the --limit of a list.
 func checkListLimit(limit int) error {
 	if limit < 1 || limit > opsListMax {
 		return usageError{fmt.Errorf("--limit must be 1 to %d", opsListMax)}

@@ -17,18 +17,19 @@ import (
 	"paidonce/db"
 )
 
-// Exit codes, also in every command's help.
+// Exit codes. The help of the program lists them.
 const (
-	exitFailed = 1 // could not do it
-	exitUsage  = 2 // asked for wrongly
-	exitPerson = 3 // done, and something needs a person
+	exitFailed   = 1 // it could not be done
+	exitUsage    = 2 // wrong usage
+	exitOperator = 3 // done, but something needs an operator
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	stdout, stderr = shownWriter{stdout}, shownWriter{stderr}
-	// The first signal asks for an orderly end; after it the default action is back, so a second one ends the process at once.
+	stdout, stderr = plainWriter{stdout}, plainWriter{stderr}
+	// The first signal asks for an orderly end. Then the default action is restored, so that a
+	// second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -39,22 +40,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
-	var person needsPerson
+	var unfinished needsOperator
 	var list problemList
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &person):
-		fmt.Fprintln(stderr, "paidonce:", inOneLine(err))
-		return exitPerson
+	case errors.As(err, &unfinished):
+		fmt.Fprintln(stderr, "paidonce:", singleLine(err))
+		return exitOperator
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(stderr, "paidonce: %s (see --help)\n", inOneLine(err))
+		fmt.Fprintf(stderr, "paidonce: %s (see --help)\n", singleLine(err))
 		return exitUsage
 	case errors.As(err, &list):
 		fmt.Fprintln(stderr, "paidonce:", err)
 		return exitFailed
 	default:
-		said := inOneLine(err)
+		said := singleLine(err)
 		if advice := db.Advice(err); advice != "" {
 			said += ": " + advice
 		}
@@ -63,8 +64,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-// inOneLine is an error on one line, also where libraries make several (pgx tells of each address, cobra suggests commands): so it stays whole in a log.
-func inOneLine(err error) string {
+// singleLine returns the text of an error as one line, so that it stays whole in a log. Some
+// libraries write several: pgx one for each address, cobra one for each suggestion.
+func singleLine(err error) string {
 	var said string
 	for line := range strings.Lines(err.Error()) {
 		switch line = strings.TrimSpace(line); {
@@ -78,24 +80,26 @@ func inOneLine(err error) string {
 	return said
 }
 
-// usageError is a command line that says nothing we know.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
-// problemList is an error of several problems, a line each.
+// problemList is an error of several problems, one a line.
 type problemList struct{ error }
 
-// needsPerson is a success that left something for a person.
-type needsPerson struct{ error }
+// needsOperator is a success that left something for an operator.
+type needsOperator struct{ error }
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "paidonce",
 		Short: "A payments API that charges once",
-		Long: `Paidonce stands between your services and your payment provider and keeps one promise:
-one idempotency key moves money at most once, and every caller of that key learns the same answer.
+		Long: `Paidonce stands between your services and your payment provider and keeps one
+promise: one idempotency key moves money at most once, and every caller of that key
+learns the same answer.
 
 Settings come from the environment; docs/settings.md lists them.
-Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something needs a person.`,
+Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something needs an
+operator.`,
 		Example: `  paidonce dev                                    # everything on this machine, to try it
   paidonce migrate && paidonce serve              # the API
   paidonce apikeys create --account shop --json   # a key for a client
@@ -105,14 +109,19 @@ Exit codes: 0 done, 1 could not do it, 2 wrong usage, 3 done, but something need
 	}
 	root.Version = version()
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(), newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(), newEventsCommand(), newReceiptsCommand(), newAuditCommand(), newProviderCommand(), newAPIKeysCommand(), newChargesCommand(), newStripeSimCommand())
+	root.AddCommand(newDevCommand(), newServeCommand(), newMigrateCommand(), newReconcileCommand(),
+		newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(),
+		newEventsCommand(), newReceiptsCommand(), newAuditCommand(), newProviderCommand(),
+		newAccountsCommand(), newAPIKeysCommand(), newChargesCommand(), newIntentsCommand(),
+		newStripeSimCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand(root))
 	strictArgs(root)
 	return root
 }
 
-// newHelpCommand is cobra's, but for what does not exist: that is wrong usage here as anywhere.
+// newHelpCommand returns cobra's help command, except that an unknown command is wrong usage, as it
+// is everywhere else.
 func newHelpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
@@ -124,16 +133,18 @@ func newHelpCommand(root *cobra.Command) *cobra.Command {
 			case err != nil:
 				return usageError{err}
 			case len(rest) > 0:
-				return usageError{fmt.Errorf("unknown command %q for %q", rest[0], about.CommandPath())}
+				return usageError{fmt.Errorf("unknown command %q for %q", rest[0],
+					about.CommandPath())}
 			}
 			return about.Help()
 		},
 	}
 }
 
-// strictArgs makes wrong arguments wrong usage, for every command.
+// strictArgs turns wrong arguments into wrong usage, for every command.
 func strictArgs(c *cobra.Command) {
-	if !c.Runnable() && c.HasParent() { // only holds others: cobra would show its help, and call an unknown one a success
+	// It only groups commands. Cobra would print its help for an unknown one and report success.
+	if !c.Runnable() && c.HasParent() {
 		c.Args = cobra.ArbitraryArgs
 		c.RunE = func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -159,7 +170,8 @@ func strictArgs(c *cobra.Command) {
 	}
 }
 
-// version is the module's version or the commit that it was built from, as far as the build knows.
+// version returns the commit that the program was built from, or the module's version, as far as
+// the build has recorded them.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

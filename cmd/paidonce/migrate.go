@@ -13,7 +13,7 @@ import (
 func newMigrateCommand() *cobra.Command {
 	var o db.MigrateOptions
 	up := func(cmd *cobra.Command, _ []string) error {
-		if o.LockTimeout < time.Millisecond || o.Patience <= 0 {
+		if o.LockTimeout < time.Millisecond || o.MaxWait <= 0 {
 			return usageError{errors.New("--lock-timeout and --patience must be longer than 0")}
 		}
 		cfg, err := loadConfig(needDatabase)
@@ -21,7 +21,10 @@ func newMigrateCommand() *cobra.Command {
 			return err
 		}
 		current := true
-		o.Applied = func(name string) { current = false; fmt.Fprintln(cmd.OutOrStdout(), "applied", name) }
+		o.Applied = func(name string) {
+			current = false
+			fmt.Fprintln(cmd.OutOrStdout(), "applied", name)
+		}
 		o.Waiting = func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) }
 		if err := db.Migrate(cmd.Context(), cfg.DatabaseURL, o); err != nil {
 			return fmt.Errorf("migrate: %w", err)
@@ -33,42 +36,56 @@ func newMigrateCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database's schema up to date (up), or show where it stands (status)",
-		Long: `Applies the migrations that are embedded in this binary to DATABASE_URL. Safe when several instances
-start at once: one works, the others wait; and while servers of the release before run: a table that others hold is waited for
-in short tries. Needs a direct connection, not one through a pooler in transaction mode.`,
-		Example: "  paidonce migrate\n  paidonce migrate status\n  paidonce migrate --patience 1h      # a dump runs that takes long",
-		RunE:    up,
+		Short: "Bring the database's schema up to date (up), or show its version (status)",
+		Long: `Applies the migrations that are embedded in this binary to DATABASE_URL. It is safe
+when several instances start at once: one works, the others wait. It is also safe
+while servers of the previous release run: if they hold a table, it is waited for in
+short tries. It needs a direct connection, not one through a pooler in transaction
+mode.`,
+		Example: "  paidonce migrate\n  paidonce migrate status\n" +
+			"  paidonce migrate --patience 1h      # during a long dump",
+		RunE: up,
 	}
-	upCommand := &cobra.Command{Use: "up", Short: "Apply all pending migrations", Example: "  paidonce migrate up", RunE: up}
+	upCommand := &cobra.Command{
+		Use: "up", Short: "Apply all pending migrations", Example: "  paidonce migrate up",
+		RunE: up,
+	}
 	for _, flagged := range []*cobra.Command{c, upCommand} {
-		flagged.Flags().DurationVar(&o.LockTimeout, "lock-timeout", db.LockTimeoutDefault, "how long a statement waits for a table, and whoever comes after it; then others go first")
-		flagged.Flags().DurationVar(&o.Patience, "patience", db.LockPatienceDefault, "how long a migration is tried again while others hold a table")
+		flagged.Flags().DurationVar(&o.LockTimeout, "lock-timeout", db.LockTimeoutDefault,
+			"how long a statement, and others queued behind it, wait for a table before it retries")
+		flagged.Flags().DurationVar(&o.MaxWait, "patience", db.MaxWaitDefault,
+			"how long a migration is retried while others hold a table")
 	}
-	c.AddCommand(
-		upCommand,
-		&cobra.Command{Use: "status", Short: "List the migrations and when each was applied", Example: "  paidonce migrate status",
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				cfg, err := loadConfig(needDatabase)
-				if err != nil {
-					return err
-				}
-				states, newer, err := db.MigrationStatus(cmd.Context(), cfg.DatabaseURL)
-				if err != nil {
-					return fmt.Errorf("migrate status: %w", err)
-				}
-				for _, s := range states {
-					when := "pending"
-					if !s.AppliedAt.IsZero() {
-						when = s.AppliedAt.UTC().Format(time.RFC3339)
-					}
-					fmt.Fprintf(cmd.OutOrStdout(), "%-20s  %s\n", when, s.Name)
-				}
-				if newer > 0 {
-					fmt.Fprintf(cmd.OutOrStdout(), "%-20s  the schema is of a newer release: version %d\n", "", newer)
-				}
-				return nil
-			}},
-	)
+	c.AddCommand(upCommand, newMigrateStatusCommand())
 	return c
+}
+
+func newMigrateStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "List the migrations and when each was applied",
+		Example: "  paidonce migrate status",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(needDatabase)
+			if err != nil {
+				return err
+			}
+			states, newer, err := db.MigrationStatus(cmd.Context(), cfg.DatabaseURL)
+			if err != nil {
+				return fmt.Errorf("migrate status: %w", err)
+			}
+			out := cmd.OutOrStdout()
+			for _, s := range states {
+				when := "pending"
+				if !s.AppliedAt.IsZero() {
+					when = rfc3339(s.AppliedAt)
+				}
+				fmt.Fprintf(out, "%-20s  %s\n", when, s.Name)
+			}
+			if newer > 0 {
+				fmt.Fprintf(out, "%-20s  the schema is of a newer release: version %d\n", "", newer)
+			}
+			return nil
+		},
+	}
 }

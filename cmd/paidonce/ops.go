@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/user"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"paidonce/db"
 	"paidonce/idemkeys"
 )
 
@@ -20,18 +20,20 @@ func newOpsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ops",
 		Short: "Operations that are stuck or parked: list, show, retry, resolve",
-		Long: `An operation is the work that an idempotency key stands for. The reconciler ends what it can; what it must not decide it parks for
-a person. ID is an operation (op_…) or a charge (ch_…).`,
+		Long: `An operation is the work that an idempotency key stands for. The reconciler ends
+what it can, and parks for an operator what it must not decide. ID is an operation
+(op_…) or a charge (ch_…).`,
 		Example: `  paidonce ops list
   paidonce ops show op_01J…
   paidonce ops retry op_01J… --reason 'the provider is back'
   paidonce ops resolve op_01J… --as succeeded --provider-id ch_3M… --reason 'seen in the dashboard'`,
 	}
-	c.AddCommand(newOpsListCommand(), newOpsShowCommand(), newOpsRetryCommand(), newOpsResolveCommand())
+	c.AddCommand(newOpsListCommand(), newOpsShowCommand(), newOpsRetryCommand(),
+		newOpsResolveCommand())
 	return c
 }
 
-// opsListMax is more than anybody reads; what is beyond it is in the metrics.
+// opsListMax is more than anybody reads; the metrics count the rest.
 const opsListMax = 1000
 
 func newOpsListCommand() *cobra.Command {
@@ -49,28 +51,24 @@ func newOpsListCommand() *cobra.Command {
 			if all {
 				states = append(states, idemkeys.StateWaiting, idemkeys.StateRunning)
 			}
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				list, err := a.engine.List(ctx, states, limit)
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					rows := make([]opJSON, 0, len(list))
-					for _, o := range list {
-						rows = append(rows, opToJSON(o))
-					}
-					return writeJSON(cmd.OutOrStdout(), rows)
-				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "OPERATION\tSTATE\tKIND\tRESOURCE\tPOINT\tATTEMPTS\tCREATED\tLAST ERROR")
-				for _, o := range list {
-					writeRow(w, o.ID, o.State, o.Kind, o.ResourceID, o.Point, o.Attempts, rfc3339(o.CreatedAt), o.LastError)
-				}
-				return w.Flush()
+				return printList(cmd.OutOrStdout(), asJSON, list, opToJSON,
+					"OPERATION,STATE,KIND,RESOURCE,POINT,ATTEMPTS,CREATED,LAST ERROR",
+					func(o idemkeys.OperationInfo) []any {
+						return []any{
+							o.ID, o.State, o.Kind, o.ResourceID, o.Point, o.Attempts,
+							rfc3339(o.CreatedAt), o.LastError,
+						}
+					})
 			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also those that wait for their next run or run at this moment")
+	c.Flags().BoolVar(&all, "all", false,
+		"also those that wait for their next run, or run now")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	c.Flags().IntVar(&limit, "limit", 100, "list at most this many")
 	return c
@@ -91,22 +89,14 @@ type opJSON struct {
 
 func opToJSON(o idemkeys.OperationInfo) opJSON {
 	return opJSON{
-		Operation: o.ID, Account: o.AccountID, State: string(o.State), Kind: o.Kind, Resource: o.ResourceID, Point: string(o.Point),
-		Attempts: o.Attempts, CreatedAt: rfc3339(o.CreatedAt), NextRunAt: rfc3339Ptr(o.NextRunAt), LastError: o.LastError,
+		Operation: o.ID, Account: o.AccountID, State: string(o.State), Kind: o.Kind,
+		Resource: o.ResourceID, Point: string(o.Point),
+		Attempts: o.Attempts, CreatedAt: rfc3339(o.CreatedAt), NextRunAt: rfc3339Ptr(o.NextRunAt),
+		LastError: o.LastError,
 	}
 }
 
-func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-func rfc3339Ptr(t *time.Time) *string {
-	if t == nil {
-		return nil
-	}
-	s := rfc3339(*t)
-	return &s
-}
-
-// operationID takes a charge's id as well as an operation's.
+// operationID returns the operation of an id, which may be a charge's.
 func operationID(ctx context.Context, a *app, id string) (string, error) {
 	if strings.HasPrefix(id, "ch_") {
 		return a.charges.Operation(ctx, id)
@@ -122,7 +112,7 @@ func newOpsShowCommand() *cobra.Command {
 		Example: "  paidonce ops show op_01J…\n  paidonce ops show ch_01J… --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				id, err := operationID(ctx, a, args[0])
 				if err != nil {
 					return err
@@ -131,10 +121,14 @@ func newOpsShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return writeJSON(cmd.OutOrStdout(), historyToJSON(h))
+				reference, err := a.charges.Reference(ctx, id)
+				if err != nil {
+					return err
 				}
-				return printHistory(cmd.OutOrStdout(), h)
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), historyToJSON(h, reference))
+				}
+				return printHistory(cmd.OutOrStdout(), h, reference)
 			})
 		},
 	}
@@ -145,6 +139,7 @@ func newOpsShowCommand() *cobra.Command {
 type historyJSON struct {
 	opJSON
 	Status         string     `json:"status"`
+	Reference      *string    `json:"reference"` // what is paid for
 	RequestID      string     `json:"request_id"`
 	FirstAttemptAt *string    `json:"first_attempt_at"`
 	ServerErrors   int        `json:"server_errors"`
@@ -166,39 +161,51 @@ type lineJSON struct {
 	Reference string  `json:"reference"`
 }
 
-func historyToJSON(h idemkeys.History) historyJSON {
+func historyToJSON(h idemkeys.History, reference string) historyJSON {
 	j := historyJSON{
-		opJSON: opToJSON(h.OperationInfo), Status: string(h.Status), RequestID: h.RequestID, FirstAttemptAt: rfc3339Ptr(h.FirstAttemptAt),
-		ServerErrors: h.ServerErrors, Misses: h.Misses, ParkedAt: rfc3339Ptr(h.ParkedAt), ResponseCode: h.ResponseCode,
-		FinishedAt: rfc3339Ptr(h.FinishedAt), Plan: string(h.Next), Log: []lineJSON{},
+		opJSON: opToJSON(h.OperationInfo), Status: string(h.Status), RequestID: h.RequestID,
+		Reference:      db.OrNil(reference),
+		FirstAttemptAt: rfc3339Ptr(h.FirstAttemptAt),
+		ServerErrors:   h.ServerErrors, Misses: h.Misses, ParkedAt: rfc3339Ptr(h.ParkedAt),
+		ResponseCode: h.ResponseCode,
+		FinishedAt:   rfc3339Ptr(h.FinishedAt), Plan: string(h.Next), Log: []lineJSON{},
 	}
 	switch {
 	case h.Status == "":
-		j.State = "swept" // what is left is the log
+		j.State = "swept" // only the log is left
 	case j.State == "":
 		j.State = "finished"
 	}
 	for _, l := range h.Log {
-		j.Log = append(j.Log, lineJSON{rfc3339(l.At), l.Event, l.Attempt, l.Actor, rfc3339Ptr(l.BeganAt), l.Detail, l.Reference})
+		j.Log = append(j.Log, lineJSON{
+			rfc3339(l.At), l.Event, l.Attempt, l.Actor, rfc3339Ptr(l.BeganAt), l.Detail,
+			l.Reference,
+		})
 	}
 	return j
 }
 
-func printHistory(out io.Writer, h idemkeys.History) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func printHistory(out io.Writer, h idemkeys.History, reference string) error {
+	w := newTable(out)
 	if h.Status == "" {
 		writeRow(w, "operation", h.ID, "(its key is swept; this is its log)")
 	} else {
 		state := string(h.State)
 		if state == "" {
-			state = fmt.Sprintf("%s, answered %d at %s", h.Status, h.ResponseCode, rfc3339(*h.FinishedAt))
+			state = fmt.Sprintf("%s, answered %d at %s", h.Status, h.ResponseCode,
+				rfc3339(*h.FinishedAt))
 		}
 		for _, line := range [][2]any{
-			{"operation", h.ID}, {"kind", h.Kind}, {"resource", h.ResourceID}, {"account", h.AccountID}, {"state", state}, {"recovery point", h.Point},
+			{"operation", h.ID}, {"kind", h.Kind}, {"resource", h.ResourceID},
+			{"account", h.AccountID}, {"state", state}, {"recovery point", h.Point},
 			{"claimed", rfc3339(h.CreatedAt) + " by request " + h.RequestID},
-			{"attempts", fmt.Sprintf("%d (5xx %d, misses %d)", h.Attempts, h.ServerErrors, h.Misses)},
+			{"attempts",
+				fmt.Sprintf("%d (5xx %d, misses %d)", h.Attempts, h.ServerErrors, h.Misses)},
 		} {
 			writeRow(w, line[:]...)
+		}
+		if reference != "" {
+			writeRow(w, "reference", reference)
 		}
 		for _, line := range []struct {
 			name string
@@ -222,19 +229,19 @@ func printHistory(out io.Writer, h idemkeys.History) error {
 		fmt.Fprintln(out, "\nNothing is in its log: it has had one attempt.")
 		return nil
 	}
-	fmt.Fprintln(w, "\nAT\tEVENT\tATTEMPT\tACTOR\tBEGAN\tREFERENCE\tDETAIL")
-	for _, l := range h.Log {
-		began := "-"
-		if l.BeganAt != nil {
-			began = rfc3339(*l.BeganAt)
-		}
-		writeRow(w, rfc3339(l.At), l.Event, l.Attempt, l.Actor, began, l.Reference, l.Detail)
-	}
-	return w.Flush()
+	fmt.Fprintln(out)
+	return printTable(out, "AT,EVENT,ATTEMPT,ACTOR,BEGAN,REFERENCE,DETAIL", h.Log,
+		func(l idemkeys.LogLine) []any {
+			return []any{
+				rfc3339(l.At), l.Event, l.Attempt, l.Actor, timeOrDash(l.BeganAt), l.Reference,
+				l.Detail,
+			}
+		})
 }
 
-// whoAmI names the person for the log, as far as the system knows.
-func whoAmI() string {
+// operatorName returns the name of whoever runs the command, for the log, as far as the system
+// knows it.
+func operatorName() string {
 	if name := os.Getenv("SUDO_USER"); name != "" {
 		return name
 	}
@@ -248,16 +255,18 @@ func newOpsRetryCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:   "retry ID --reason TEXT",
-		Short: "Give a parked operation back to the drivers, with fresh patience",
-		Long: `Gives a parked operation back to the drivers. One that was sent to another account at the provider than the current one is driven at once, by this command;
-STRIPE_API_KEY must be a key of that account.`,
+		Short: "Make a parked operation due again, with its attempts counted anew",
+		Long: `Makes a parked operation due again. If it was sent to another account at the
+provider than the current one, this command drives it at once; STRIPE_API_KEY must
+be a key of that account.`,
 		Example: "  paidonce ops retry op_01J… --reason 'the credentials are right again'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return usageError{errors.New("--reason is required: it is kept in the operation's log")}
+				return usageError{errors.New("--reason is required: it is kept in the " +
+					"operation's log")}
 			}
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				id, err := operationID(ctx, a, args[0])
 				if err != nil {
 					return err
@@ -267,10 +276,11 @@ STRIPE_API_KEY must be a key of that account.`,
 				} else if !current {
 					return retryElsewhere(cmd, a, id, reason)
 				}
-				if err := a.engine.Retry(ctx, id, whoAmI(), reason); err != nil {
+				if err := a.engine.Retry(ctx, id, operatorName(), reason); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is due; the next pass of the reconciler, or the client's retry, drives it\n", id)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is due; the next pass of the reconciler, or "+
+					"the client's retry, drives it\n", id)
 				return nil
 			})
 		},
@@ -279,23 +289,26 @@ STRIPE_API_KEY must be a key of that account.`,
 	return c
 }
 
-// retryElsewhere drives an operation of another account than the current one at once, with that account's key: no server would.
+// retryElsewhere drives an operation of another account than the current one now, with the key of
+// that account: no server would do it.
 func retryElsewhere(cmd *cobra.Command, a *app, id, reason string) error {
 	if a.provider == nil {
-		return errors.New("the operation was sent to another account at the provider than the current one: STRIPE_API_KEY must be a key of that account")
+		return errors.New("the operation was sent to another account at the provider than the " +
+			"current one: STRIPE_API_KEY must be a key of that account")
 	}
 	ctx := cmd.Context()
-	if err := a.asItsAccount(ctx); err != nil {
+	if err := a.useKeysAccount(ctx); err != nil {
 		return err
 	}
-	if err := a.chargeStore.Mine(ctx, id); err != nil {
+	if err := a.chargeStore.CheckAccount(ctx, id); err != nil {
 		return err
 	}
-	result, err := a.engine.RetryNow(ctx, id, whoAmI(), reason)
+	result, err := a.engine.RetryNow(ctx, id, operatorName(), reason)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is finished; callers of its key get %d\n", id, result.Answer.Code)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is finished; callers of its key get %d\n", id,
+		result.Answer.Code)
 	return err
 }
 
@@ -303,9 +316,11 @@ func newOpsResolveCommand() *cobra.Command {
 	var as, providerID, reason string
 	c := &cobra.Command{
 		Use:   "resolve ID --as succeeded|failed --reason TEXT",
-		Short: "End an operation by a person's word, checked at the provider",
-		Long: `Ends an operation that no driver can end. --as succeeded needs --provider-id: the object must be at the provider, with this operation's
-tags, amount, currency and mode. --as failed is refused while the provider has a success of this operation. What cannot be checked is not taken.`,
+		Short: "End an operation by an operator's decision, checked at the provider",
+		Long: `Ends an operation that no driver can end. --as succeeded needs --provider-id: the
+object must exist at the provider, with this operation's tags, amount, currency and
+mode. --as failed is refused while the provider has a success of this operation. A
+decision that cannot be checked is refused.`,
 		Example: `  paidonce ops resolve op_01J… --as succeeded --provider-id ch_3M… --reason 'ticket 417'
   paidonce ops resolve ch_01J… --as failed --reason 'the provider confirms that nothing was charged'`,
 		Args: cobra.ExactArgs(1),
@@ -316,21 +331,26 @@ tags, amount, currency and mode. --as failed is refused while the provider has a
 			case as == "succeeded" && providerID == "":
 				return usageError{errors.New("--provider-id is required with --as succeeded")}
 			case strings.TrimSpace(reason) == "":
-				return usageError{errors.New("--reason is required: it is kept in the operation's log")}
+				return usageError{errors.New("--reason is required: it is kept in the " +
+					"operation's log")}
 			}
-			return withOperations(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase|needProvider, func(ctx context.Context, a *app) error {
 				id, err := operationID(ctx, a, args[0])
 				if err != nil {
 					return err
 				}
-				if err := a.asItsAccount(ctx); err != nil {
+				if err := a.useKeysAccount(ctx); err != nil {
 					return fmt.Errorf("not resolved: %w", err)
 				}
-				answer, err := a.engine.Resolve(ctx, id, idemkeys.Resolution{Succeeded: as == "succeeded", ProviderID: providerID, Reason: reason, By: whoAmI()})
+				answer, err := a.engine.Resolve(ctx, id, idemkeys.Resolution{
+					Succeeded: as == "succeeded", ProviderID: providerID, Reason: reason,
+					By: operatorName(),
+				})
 				if err != nil {
 					return fmt.Errorf("not resolved: %w", err)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id, answer.Code, shownJSON(answer.Body))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is resolved; callers of its key get %d\n%s", id,
+					answer.Code, plainJSON(answer.Body))
 				return nil
 			})
 		},

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,8 @@ import (
 	"paidonce/outbox/receipt"
 )
 
-// openReceipts makes the mailer, if there is a mail server, and switches receipts on: before the first charge is taken whose receipt is ours to mail.
+// openReceipts creates the mailer, if there is a mail server, and switches receipts on. This comes
+// before the first charge whose receipt is ours to send.
 func (a *app) openReceipts(ctx context.Context) error {
 	if a.cfg.SMTPURL == "" {
 		return nil
@@ -24,11 +24,15 @@ func (a *app) openReceipts(ctx context.Context) error {
 	if from == nil {
 		from = a.cfg.smtp.Sender()
 	}
-	m := receipt.New(receipt.Config{Pool: a.pool, Held: a.guard.Doubt, Server: a.cfg.smtp, From: from, Decimals: charges.Decimals, Log: a.log, TTL: a.cfg.EventTTL, Attempted: a.metrics.Receipt})
+	m := receipt.New(receipt.Config{
+		Pool: a.pool, Held: a.guard.HeldOrCheck, Server: a.cfg.smtp, From: from,
+		Decimals: charges.Decimals, Log: a.log, TTL: a.cfg.EventTTL, OnResult: a.metrics.RecordReceipt,
+	})
 	if err := m.Begin(ctx); err != nil {
 		return fmt.Errorf("receipts: %w", err)
 	}
-	a.log.InfoContext(ctx, "receipts are mailed", "server", a.cfg.smtp.String(), "from", from.Address)
+	a.log.InfoContext(ctx, "receipts are mailed", "server", a.cfg.smtp.String(),
+		"from", from.Address)
 	a.receipts = m
 	return nil
 }
@@ -44,9 +48,11 @@ func newReceiptsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "receipts",
 		Short: "Receipt mails: list",
-		Long: `With PAIDONCE_SMTP_URL the relay mails a receipt to the receipt_email of each charge whose money was taken, at most once. list tells what became of them.
+		Long: `With PAIDONCE_SMTP_URL the relay mails a receipt, at most once, to the receipt_email
+of each charge whose money was taken. list shows the state of each.
 
-States: pending; sending; sent: the mail server has it; refused: it will not have it; unknown: whether it has it is not known, and it is not sent
+States: pending; sending; sent: the mail server accepted it; refused: the mail
+server refused it; unknown: nobody knows whether it was accepted, and it is not sent
 again; expired: it could not be sent within a day.`,
 		Example: "  paidonce receipts list --state unknown",
 	}
@@ -72,22 +78,26 @@ func newReceiptsListCommand() *cobra.Command {
 	var listed listing
 	var state string
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List receipt mails, the newest first",
-		Example: "  paidonce receipts list --state unknown\n  paidonce receipts list --since 2h --json",
+		Use:   "list",
+		Short: "List receipt mails, the newest first",
+		Example: "  paidonce receipts list --state unknown\n" +
+			"  paidonce receipts list --since 2h --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListLimit(listed.limit); err != nil {
 				return err
 			}
 			if state != "" && !slices.Contains(receipt.States, state) {
-				return usageError{fmt.Errorf("--state must be one of %s", strings.Join(receipt.States, ", "))}
+				return usageError{fmt.Errorf("--state must be one of %s",
+					strings.Join(receipt.States, ", "))}
 			}
-			return withOperations(cmd, needDatabase, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase, func(ctx context.Context, a *app) error {
 				from, account, err := listed.scope(ctx, a)
 				if err != nil {
 					return err
 				}
-				list, err := receipt.Newest(ctx, a.pool, receipt.Selection{Since: from, State: state, AccountID: account, Most: listed.limit})
+				list, err := receipt.Newest(ctx, a.pool, receipt.Selection{
+					Since: from, State: state, AccountID: account, Limit: listed.limit,
+				})
 				if err != nil {
 					return err
 				}
@@ -100,26 +110,25 @@ func newReceiptsListCommand() *cobra.Command {
 	return c
 }
 
+func receiptToJSON(r receipt.Receipt) receiptJSON {
+	row := receiptJSON{
+		Charge: r.ChargeID, Account: r.AccountID, Event: r.EventID, Email: r.Address,
+		State: r.State, Attempts: int(r.Attempts), TakenAt: rfc3339(r.TakenAt),
+		NextRunAt: rfc3339Ptr(r.NextRunAt), LastAt: rfc3339Ptr(r.LastAttemptAt),
+		LastError: db.OrEmpty(r.LastError),
+	}
+	if r.LastCode != nil {
+		row.LastCode = int(*r.LastCode)
+	}
+	return row
+}
+
 func printReceipts(out io.Writer, list []receipt.Receipt, asJSON bool) error {
-	if asJSON {
-		rows := make([]receiptJSON, 0, len(list))
-		for _, r := range list {
-			row := receiptJSON{
-				Charge: r.ChargeID, Account: r.AccountID, Event: r.EventID, Email: r.Address, State: r.State, Attempts: int(r.Attempts), TakenAt: rfc3339(r.TakenAt),
-				LastError: db.OrEmpty(r.LastError),
+	return printList(out, asJSON, list, receiptToJSON,
+		"CHARGE,ACCOUNT,EMAIL,TAKEN,ATTEMPTS,STATE,REASON", func(r receipt.Receipt) []any {
+			return []any{
+				r.ChargeID, r.AccountID, r.Address, rfc3339(r.TakenAt), r.Attempts, r.State,
+				db.OrEmpty(r.LastError),
 			}
-			row.NextRunAt, row.LastAt = rfc3339Ptr(r.NextRunAt), rfc3339Ptr(r.LastAttemptAt)
-			if r.LastCode != nil {
-				row.LastCode = int(*r.LastCode)
-			}
-			rows = append(rows, row)
-		}
-		return writeJSON(out, rows)
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CHARGE\tACCOUNT\tEMAIL\tTAKEN\tATTEMPTS\tSTATE\tREASON")
-	for _, r := range list {
-		writeRow(w, r.ChargeID, r.AccountID, r.Address, rfc3339(r.TakenAt), r.Attempts, r.State, db.OrEmpty(r.LastError))
-	}
-	return w.Flush()
+		})
 }

@@ -5,14 +5,16 @@ import (
 	"testing"
 )
 
-// What is wrong with the mail server's settings is told with the rest, and no password is.
+// Wrong settings of the mail server are reported with the others, and without the password.
 func TestConfigOfMail(t *testing.T) {
-	setEnv(t, "PAIDONCE_SMTP_URL", "smtp://shop:hunter2@mail.example.com/inbox", "PAIDONCE_SMTP_FROM", "Example Shop", "PAIDONCE_WORKERS", "nobody")
+	setEnv(t, "PAIDONCE_SMTP_URL", "smtp://shop:hunter2@mail.example.com/inbox",
+		"PAIDONCE_SMTP_FROM", "Example Shop", "PAIDONCE_WORKERS", "nobody")
 	_, err := loadConfig(0)
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, name := range []string{"PAIDONCE_SMTP_URL: must end after host and port", "PAIDONCE_SMTP_FROM: must be an address", "PAIDONCE_WORKERS"} {
+	for _, name := range []string{"PAIDONCE_SMTP_URL: must end after host and port",
+		"PAIDONCE_SMTP_FROM: must be an address", "PAIDONCE_WORKERS"} {
 		if !strings.Contains(err.Error(), "\n  "+name) {
 			t.Errorf("%s is not told: %v", name, err)
 		}

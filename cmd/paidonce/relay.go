@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"paidonce/internal/loop"
 	"paidonce/outbox"
 	"paidonce/outbox/publish"
 	"paidonce/outbox/receipt"
 )
 
-// relayProgressEvery is how often a relay that a person started says what it has done.
+// relayProgressEvery is how often a relay that an operator started reports what it has done.
 const relayProgressEvery = 10 * time.Second
 
 func newRelayCommand() *cobra.Command {
@@ -23,14 +23,18 @@ func newRelayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "relay",
 		Short: "Deliver events to webhook endpoints, and receipts by mail",
-		Long: `Delivers events to the endpoints that want them, and to the streams of PAIDONCE_NATS_URL and PAIDONCE_KAFKA_BROKERS, and mails receipts with PAIDONCE_SMTP_URL, as the worker
-relay of ` + "`paidonce serve`" + ` does. Any number of relays share the work; each delivery is made by one of them. On SIGTERM or SIGINT what is being sent ends, and the process exits.`,
-		Example: "  paidonce relay             # until it is stopped\n  paidonce relay --once      # all that is due now, for cron",
+		Long: `Delivers events to the endpoints that want them and to the streams of
+PAIDONCE_NATS_URL and PAIDONCE_KAFKA_BROKERS, and mails receipts with
+PAIDONCE_SMTP_URL, as the worker relay of serve does. Any number of relays share the
+work; one of them makes each delivery. On SIGTERM or SIGINT it finishes what it is
+sending, and exits.`,
+		Example: "  paidonce relay             # until it is stopped\n" +
+			"  paidonce relay --once      # everything that is due now, for cron",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON && !once {
 				return usageError{fmt.Errorf("--json goes with --once")}
 			}
-			return withOperations(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
 				if err := a.openStreams(); err != nil {
 					return err
 				}
@@ -45,25 +49,28 @@ relay of ` + "`paidonce serve`" + ` does. Any number of relays share the work; e
 			})
 		},
 	}
-	c.Flags().BoolVar(&once, "once", false, "deliver all that is due and exit")
+	c.Flags().BoolVar(&once, "once", false, "deliver everything that is due and exit")
 	c.Flags().BoolVar(&asJSON, "json", false, "with --once: print the counts as a JSON object")
 	return c
 }
 
 func relayOnce(ctx context.Context, a *app, out io.Writer, asJSON bool) error {
-	err := a.relay.Once(ctx)
+	err := a.relay.RunOnce(ctx)
 	for _, s := range a.streams {
-		_, failed := s.Once(ctx)
+		_, failed := s.RunOnce(ctx)
 		err = errors.Join(err, failed)
 	}
 	if a.receipts != nil {
-		err = errors.Join(err, a.receipts.Once(ctx))
+		err = errors.Join(err, a.receipts.RunOnce(ctx))
 	}
 	c, r := a.relay.Counts(), a.receiptCounts()
 	if asJSON {
 		if err := writeJSON(out, map[string]int64{
-			"numbered": c.Numbered, "delivered": c.Delivered, "failed": c.Failed, "dead": c.Dead, "disabled_endpoints": c.Disabled,
-			"receipts_sent": r.Sent, "receipts_failed": r.Failed, "receipts_refused": r.Refused, "receipts_unknown": r.Unknown, "receipts_expired": r.Expired,
+			"numbered": c.Numbered, "delivered": c.Delivered, "failed": c.Failed, "dead": c.Dead,
+			"disabled_endpoints": c.Disabled,
+			"receipts_sent":      r.Sent, "receipts_failed": r.Failed,
+			"receipts_refused": r.Refused, "receipts_unknown": r.Unknown,
+			"receipts_expired": r.Expired,
 		}); err != nil {
 			return err
 		}
@@ -76,20 +83,19 @@ func relayOnce(ctx context.Context, a *app, out io.Writer, asJSON bool) error {
 	return err
 }
 
-// workRelay delivers to endpoints and streams until ctx ends.
+// workRelay delivers events to endpoints and streams until ctx ends.
 func (a *app) workRelay(ctx context.Context) {
-	var streams sync.WaitGroup
+	works := []func(context.Context){a.relay.Work}
 	for _, s := range a.streams {
-		streams.Go(func() { s.Work(ctx) })
+		works = append(works, s.Work)
 	}
 	if a.receipts != nil {
-		streams.Go(func() { a.receipts.Work(ctx) })
+		works = append(works, a.receipts.Work)
 	}
-	a.relay.Work(ctx)
-	streams.Wait()
+	loop.All(ctx, works...)
 }
 
-// openStreams makes the publishers that the configuration names.
+// openStreams creates the publishers that the settings name.
 func (a *app) openStreams() error {
 	if a.cfg.NATSURL != "" {
 		p, err := publish.NewNATS(a.cfg.NATSURL)
@@ -113,38 +119,29 @@ func (a *app) openStreams() error {
 	return nil
 }
 
-// relayOn delivers until ctx ends, and says now and then what it did.
+// relayOn delivers until ctx ends, and reports now and then what it has done.
 func relayOn(ctx context.Context, a *app, out io.Writer) {
 	a.log.Info("delivering events")
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.workRelay(ctx)
-	}()
-	ticks := time.NewTicker(relayProgressEvery)
-	defer ticks.Stop()
-	var told outbox.Counts
-	var toldReceipts receipt.Counts
-	tell := func() {
-		if c, r := a.relay.Counts(), a.receiptCounts(); c != told || r != toldReceipts {
-			told, toldReceipts = c, r
+	stop := loop.Start(ctx, a.workRelay)
+	var last outbox.Counts
+	var lastReceipts receipt.Counts
+	report := func(context.Context) {
+		if c, r := a.relay.Counts(), a.receiptCounts(); c != last || r != lastReceipts {
+			last, lastReceipts = c, r
 			printCounts(out, c, r)
 		}
 	}
-	for {
-		select {
-		case <-ticks.C:
-			tell()
-		case <-done:
-			tell()
-			return
-		}
-	}
+	loop.Every(ctx, relayProgressEvery, report)
+	stop()
+	report(ctx)
 }
 
 func printCounts(out io.Writer, c outbox.Counts, r receipt.Counts) {
-	fmt.Fprintf(out, "%d new events, %d delivered, %d attempts failed, %d given up on, %d endpoints disabled\n", c.Numbered, c.Delivered, c.Failed, c.Dead, c.Disabled)
+	fmt.Fprintf(out, "%d new events, %d delivered, %d attempts failed, %d given up on, %d "+
+		"endpoints disabled\n", c.Numbered, c.Delivered, c.Failed, c.Dead, c.Disabled)
 	if r != (receipt.Counts{}) {
-		fmt.Fprintf(out, "%d receipts sent, %d attempts failed, %d refused, %d unknown, %d too old\n", r.Sent, r.Failed, r.Refused, r.Unknown, r.Expired)
+		fmt.Fprintf(out,
+			"%d receipts sent, %d attempts failed, %d refused, %d unknown, %d too old\n", r.Sent,
+			r.Failed, r.Refused, r.Unknown, r.Expired)
 	}
 }

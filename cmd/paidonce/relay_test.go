@@ -20,7 +20,8 @@ import (
 	"paidonce/outbox"
 )
 
-// asCommand names the variable that makes this test program the product, so that a test can start and kill it.
+// asCommand names the variable that turns this test program into the product, so that a test can
+// start and kill it.
 const asCommand = "PAIDONCE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -32,12 +33,14 @@ func TestMain(m *testing.M) {
 
 func (w *watched) command(args string) *exec.Cmd {
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), asCommand+"="+args, "DATABASE_URL="+w.app.cfg.DatabaseURL, "PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true", "PAIDONCE_LOG_LEVEL=error")
+	c.Env = append(os.Environ(), asCommand+"="+args, "DATABASE_URL="+w.app.cfg.DatabaseURL,
+		"PAIDONCE_WEBHOOK_ALLOW_PRIVATE=true", "PAIDONCE_LOG_LEVEL=error")
 	c.Stderr = os.Stderr
 	return c
 }
 
-// merchant verifies what it is sent with the reference library, and takes each event at its fourth delivery.
+// merchant verifies its deliveries with the reference library, and accepts each event at its fourth
+// delivery.
 type merchant struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -74,17 +77,22 @@ func (m *merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.took[id] = true
 }
 
-// TestRelayIsKilled: 30 charges, a receiver that fails three times, a relay that is killed every ten charges and at random: what is delivered is what is committed.
+// TestRelayIsKilled delivers 30 charges to a receiver that fails three times. The relay is killed
+// every ten charges and at random times. Every committed event is delivered, and nothing else.
 func TestRelayIsKilled(t *testing.T) {
 	w := newWatched(t, nil)
-	m := &merchant{t: t, times: map[string]int{}, bodies: map[string]string{}, took: map[string]bool{}}
+	m := &merchant{
+		t: t, times: map[string]int{}, bodies: map[string]string{}, took: map[string]bool{},
+	}
 	receiver := httptest.NewServer(m)
 	defer receiver.Close()
-	if _, _, err := w.app.events.PutEndpoint(t.Context(), w.key.AccountID, "hook", outbox.EndpointParams{URL: receiver.URL, EnabledEvents: []string{"*"}}); err == nil {
+	if _, _, err := w.app.events.PutEndpoint(t.Context(), w.key.AccountID, "hook",
+		outbox.EndpointParams{URL: receiver.URL, EnabledEvents: []string{"*"}}); err == nil {
 		t.Fatal("a private address is accepted without the setting")
 	}
 	open := outbox.New(outbox.Config{Pool: w.app.pool})
-	endpoint, _, err := open.PutEndpoint(t.Context(), w.key.AccountID, "hook", outbox.EndpointParams{URL: receiver.URL, EnabledEvents: []string{"*"}})
+	endpoint, _, err := open.PutEndpoint(t.Context(), w.key.AccountID,
+		"hook", outbox.EndpointParams{URL: receiver.URL, EnabledEvents: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,15 +107,15 @@ func TestRelayIsKilled(t *testing.T) {
 	kill := func() { _ = child.Process.Kill(); _ = child.Wait() }
 	start()
 	defer func() { kill() }()
-	// hurry makes due what rests, and what a dead relay had claimed some seconds ago.
-	hurry := func() {
+	// makeDue makes due all events that wait, and those that a dead relay had claimed.
+	makeDue := func() {
 		w.exec(`UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = NULL
 			WHERE state = 'pending' AND (leased_until IS NULL OR last_attempt_at < clock_timestamp() - interval '3 seconds')`)
 	}
 	for i := range 30 {
 		w.charge(fmt.Sprint("k", i), visa, 201)
 		time.Sleep(20 * time.Millisecond)
-		hurry()
+		makeDue()
 		if i%10 == 9 {
 			kill()
 			w.exec(`UPDATE deliveries SET next_run_at = clock_timestamp(), leased_until = NULL WHERE state = 'pending'`)
@@ -121,11 +129,12 @@ func TestRelayIsKilled(t *testing.T) {
 		}
 	}
 	count(`SELECT count(*) FROM outbox`, &committed)
-	for deadline := time.Now().Add(60 * time.Second); delivered < committed; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); delivered < committed; time.Sleep(
+		100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d events are delivered", delivered, committed)
 		}
-		hurry()
+		makeDue()
 		count(`SELECT count(*) FROM deliveries WHERE state = 'delivered'`, &delivered)
 	}
 	m.mu.Lock()
@@ -141,15 +150,20 @@ func TestRelayIsKilled(t *testing.T) {
 	}
 }
 
-// TestRelayCommands: --once delivers and says so; events show what became of it and can be sent again.
+// TestRelayCommands runs relay --once, which delivers and reports it, and the events commands,
+// which show what became of an event and send it again.
 func TestRelayCommands(t *testing.T) {
 	w := newWatched(t, nil)
 	w.charge("a", visa, 201)
 	got := make(chan string, 10)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("webhook-id") }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("webhook-id")
+	}))
 	defer receiver.Close()
 	store := outbox.New(outbox.Config{Pool: w.app.pool})
-	if _, _, err := store.PutEndpoint(t.Context(), w.key.AccountID, "hook", outbox.EndpointParams{URL: receiver.URL, EnabledEvents: []string{"charge.succeeded"}}); err != nil {
+	if _, _, err := store.PutEndpoint(t.Context(), w.key.AccountID,
+		"hook", outbox.EndpointParams{URL: receiver.URL,
+			EnabledEvents: []string{"charge.succeeded"}}); err != nil {
 		t.Fatal(err)
 	}
 	say := func(args string) string {
@@ -179,20 +193,23 @@ func TestRelayCommands(t *testing.T) {
 		ID       string
 		Delivery struct{ Endpoints, Pending int }
 	}
-	if err := json.Unmarshal([]byte(say("events list --json")), &list); err != nil || len(list) != 1 || list[0].ID != id || list[0].Delivery.Endpoints != 1 {
-		t.Errorf("%v: %+v", err, list)
+	if err := json.Unmarshal([]byte(say("events list --json")), &list); err != nil ||
+		len(list) != 1 || list[0].ID != id || list[0].Delivery.Endpoints != 1 {
+		t.Errorf("%v: got %+v, want 1", err, list)
 	}
 	if out := say("events list"); !strings.Contains(out, "delivered to 1") {
 		t.Error(out)
 	}
-	if out := say("events show " + id); !strings.Contains(out, "delivered") || !strings.Contains(out, `"sequence":1`) {
+	if out := say("events show " + id); !strings.Contains(out, "delivered") ||
+		!strings.Contains(out, `"sequence":1`) {
 		t.Error(out)
 	}
 	if out := say("events resend " + id); !strings.Contains(out, "1 endpoints") {
 		t.Error(out)
 	}
 	var counts map[string]int
-	if err := json.Unmarshal([]byte(say("relay --once --json")), &counts); err != nil || counts["delivered"] != 1 || next() != id {
+	if err := json.Unmarshal([]byte(say("relay --once --json")), &counts); err != nil ||
+		counts["delivered"] != 1 || next() != id {
 		t.Errorf("%v: %v", err, counts)
 	}
 	if err := w.command("events show evt_nowhere").Run(); err == nil {

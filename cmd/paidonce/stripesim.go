@@ -24,7 +24,7 @@ import (
 const stripeSimExample = `  # in memory, on the default port
   paidonce stripesim
 
-  # keep the ledger in a file, and tell a local Paidonce about events
+  # keep the ledger in a file, and send events to a local Paidonce
   paidonce stripesim --ledger sim.jsonl \
     --webhook-url http://127.0.0.1:8080/v1/provider/stripe/webhooks --webhook-secret whsec_test
 
@@ -51,7 +51,8 @@ type stripeSimFlags struct {
 
 var accountID = regexp.MustCompile(`^acct_[A-Za-z0-9_]{1,64}$`)
 
-// check says what is wrong with the flags before anything is opened: a receiver that cannot be called would look like a provider that says nothing.
+// check reports what is wrong with the flags before anything is opened. An unusable receiver would
+// otherwise look like a provider that sends nothing.
 func (f *stripeSimFlags) check() error {
 	_, port, err := net.SplitHostPort(f.listen)
 	if err != nil {
@@ -67,29 +68,36 @@ func (f *stripeSimFlags) check() error {
 		return fmt.Errorf("--search-lag must be 0 or more, not %v", f.searchLag)
 	}
 	if !accountID.MatchString(f.account) {
-		return fmt.Errorf("--account must be acct_ and letters or digits, such as acct_b, not %q", f.account)
+		return fmt.Errorf("--account must be acct_ and letters or digits, such as acct_b, not %q",
+			f.account)
 	}
 	for _, address := range f.webhookURLs {
-		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("--webhook-url must be a URL such as http://127.0.0.1:8080/v1/provider/stripe/webhooks, not %q", address)
+		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" &&
+			u.Scheme != "https" {
+			return fmt.Errorf("--webhook-url must be a URL such as "+
+				"http://127.0.0.1:8080/v1/provider/stripe/webhooks, not %q", address)
 		}
 	}
 	if slices.Contains(strings.Split(f.webhookSecret, ","), "") {
-		return errors.New("--webhook-secret must be a secret, or several with commas, none of them empty")
+		return errors.New("--webhook-secret must be a secret, or several with commas, none of " +
+			"them empty")
 	}
 	return nil
 }
 
-// newStripeSimCommand makes "paidonce stripesim", which runs until its context ends.
+// newStripeSimCommand returns the command stripesim, which runs until its context ends.
 func newStripeSimCommand() *cobra.Command {
 	var f stripeSimFlags
 	cmd := &cobra.Command{
 		Use:   "stripesim",
 		Short: "Run the Stripe simulator",
-		Long: `Run a simulator of Stripe's charges, payment intents, refunds, disputes, customers and events, with Stripe's rules for
-idempotency keys, a durable ledger, signed webhooks, and switches for faults under /_sim/ (see docs/simulator.md). Point STRIPE_API_BASE at it.
+		Long: `Runs a simulator of Stripe's charges, payment intents, refunds, disputes, customers
+and events. It has Stripe's rules for idempotency keys, a durable ledger, signed
+webhooks, and switches for faults under /_sim/ (see docs/simulator.md). Point
+STRIPE_API_BASE at it.
 
-It moves no money and accepts any key that begins with sk_ or rk_. The switches need none, so keep it off public networks.`,
+It moves no money and accepts any key that begins with sk_ or rk_. The switches need
+no key, so keep it off public networks.`,
 		Example: stripeSimExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,18 +108,26 @@ It moves no money and accepts any key that begins with sk_ or rk_. The switches 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:12111", "address to listen on; port 0 takes a free one")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:12111",
+		"address to listen on; port 0 takes a free one")
 	flags.StringVar(&f.ledger, "ledger", "", "file to keep everything in (default: memory only)")
 	flags.StringVar(&f.account, "account", "acct_simulated", "id of the account that it plays")
-	flags.DurationVar(&f.keyWindow, "key-window", 24*time.Hour, "how long an idempotency key is remembered")
-	flags.DurationVar(&f.searchLag, "search-lag", time.Minute, "how long a charge stays invisible to search")
-	flags.StringArrayVar(&f.webhookURLs, "webhook-url", nil, "receiver of events; may be given several times")
-	flags.StringVar(&f.webhookSecret, "webhook-secret", cmp.Or(os.Getenv("STRIPE_WEBHOOK_SECRET"), "whsec_test"), "secret that signs events; several, separated by commas, all sign")
-	flags.Lookup("webhook-secret").DefValue = "that of STRIPE_WEBHOOK_SECRET, or whsec_test" // not the secret itself, in --help
+	flags.DurationVar(&f.keyWindow, "key-window", 24*time.Hour,
+		"how long an idempotency key is remembered")
+	flags.DurationVar(&f.searchLag, "search-lag", time.Minute,
+		"how long a charge stays invisible to search")
+	flags.StringArrayVar(&f.webhookURLs, "webhook-url", nil,
+		"receiver of events; may be given several times")
+	flags.StringVar(&f.webhookSecret, "webhook-secret", cmp.Or(os.Getenv("STRIPE_WEBHOOK_SECRET"),
+		"whsec_test"), "secret that signs events, or several with commas, which all sign")
+	// --help must not print the secret itself
+	flags.Lookup("webhook-secret").DefValue = "that of STRIPE_WEBHOOK_SECRET, or whsec_test"
 	flags.BoolVar(&f.fsync, "fsync", true, "wait for the disk before answering")
 	flags.Uint64Var(&f.seed, "seed", 0, "makes faults with a probability repeatable (0: random)")
-	flags.BoolVar(&f.untilStdinCloses, "until-stdin-closes", false, "end with whoever holds the other end of standard input")
-	_ = flags.MarkHidden("until-stdin-closes") // for dev, whose simulator must not outlive it even when it is killed
+	flags.BoolVar(&f.untilStdinCloses, "until-stdin-closes", false,
+		"end with whoever holds the other end of standard input")
+	// It is for dev, whose simulator must not outlive it even when dev is killed.
+	_ = flags.MarkHidden("until-stdin-closes")
 	return cmd
 }
 
@@ -126,7 +142,10 @@ func whileStdinIsOpen(ctx context.Context, stdin io.Reader) context.Context {
 }
 
 func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
-	cfg := stripesim.Config{LedgerPath: f.ledger, NoSync: !f.fsync, Account: f.account, KeyWindow: f.keyWindow, SearchLag: f.searchLag, Seed: f.seed}
+	cfg := stripesim.Config{
+		LedgerPath: f.ledger, NoSync: !f.fsync, Account: f.account, KeyWindow: f.keyWindow,
+		SearchLag: f.searchLag, Seed: f.seed,
+	}
 	for _, u := range f.webhookURLs {
 		cfg.Webhooks = append(cfg.Webhooks, stripesim.Endpoint{URL: u, Secret: f.webhookSecret})
 	}
@@ -143,9 +162,10 @@ func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	// No write timeout: a rule may let an answer hang on purpose.
+	// There is no write timeout, because a rule may delay an answer on purpose.
 	server := &http.Server{
-		Handler: sim, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: sim, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	if _, err = fmt.Fprintf(cmd.OutOrStdout(), "Stripe simulator on http://%s\n", listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
@@ -160,7 +180,7 @@ func runStripeSim(cmd *cobra.Command, f stripeSimFlags) (err error) {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err = server.Shutdown(stopping); errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // requests that a rule lets hang never end by themselves
+		err = server.Close() // requests that a rule delays for good never end by themselves
 	}
 	return err
 }

@@ -8,22 +8,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"paidonce/db"
-	"paidonce/idemkeys"
 	"paidonce/recovery"
 )
 
 func newSweepCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "sweep",
-		Short: "Delete finished idempotency keys, provider events and operation logs that are past their retention",
-		Long: `Deletes, in small batches, until none is left: finished keys whose PAIDONCE_KEY_TTL is over, processed events of the
-provider past PAIDONCE_INBOX_TTL, and logs of finished operations past PAIDONCE_LOG_TTL. Unfinished keys and their logs never
-expire, nor do events that are parked or not processed; charges stay, and events out have PAIDONCE_EVENT_TTL (see relay). Any
-number of sweeps may run at once.`,
+		Use: "sweep",
+		Short: "Delete finished idempotency keys, provider events and operation logs that are " +
+			"past their retention",
+		Long: `Deletes in small batches, until none is left: finished keys past PAIDONCE_KEY_TTL,
+processed events of the provider past PAIDONCE_INBOX_TTL, and logs of finished
+operations past PAIDONCE_LOG_TTL. Unfinished keys and their logs never expire, and
+neither do events that are parked or not processed. Charges stay. Events for
+consumers have PAIDONCE_EVENT_TTL (see relay). Any number of sweeps may run at once.`,
 		Example: "  17 * * * *  paidonce sweep          # in a crontab\n  paidonce sweep --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withOperations(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
+			return withApp(cmd, needDatabase|needWrites, func(ctx context.Context, a *app) error {
 				n, err := recovery.Sweep(ctx, a.log, a.expiring()...)
 				if asJSON {
 					said := struct {
@@ -35,7 +36,8 @@ number of sweeps may run at once.`,
 						return err
 					}
 				} else {
-					fmt.Fprintf(cmd.OutOrStdout(), "swept %d keys, %d events of the provider, %d lines of operation logs\n",
+					fmt.Fprintf(cmd.OutOrStdout(),
+						"swept %d keys, %d events of the provider, %d lines of operation logs\n",
 						n["keys"], n["provider_events"], n["operation_log"])
 				}
 				if errors.Is(err, context.Canceled) {
@@ -45,26 +47,26 @@ number of sweeps may run at once.`,
 			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, `print {"swept":N,"provider_events":N,"operation_log":N}; swept: the keys`)
+	c.Flags().BoolVar(&asJSON, "json", false,
+		`print {"swept":N,"provider_events":N,"operation_log":N}; swept: the keys`)
 	return c
 }
 
-// expiring is what a sweep forgets when its time is over.
+// expiring lists what a sweep deletes when its retention is over.
 func (a *app) expiring() []recovery.Kind {
-	log := idemkeys.LogSweep{Engine: a.engine, TTL: a.cfg.LogTTL}
 	events := func(ctx context.Context, most int) (int, bool, error) {
 		n, err := a.inbox.Sweep(ctx, a.cfg.InboxTTL, most)
 		return n, n == most, err
 	}
 	return []recovery.Kind{
-		recovery.Keys(a.engine),
+		{Name: "keys", Batch: a.engine.Sweep},
 		{Name: "provider_events", Batch: events},
-		{Name: "operation_log", Batch: log.Batch},
+		{Name: "operation_log", Batch: a.engine.SweepLogs(a.cfg.LogTTL)},
 	}
 }
 
-// withOperations runs use with everything that works on operations, given what needs says.
-func withOperations(cmd *cobra.Command, needs need, use func(context.Context, *app) error) error {
+// withApp calls use with an app, after checking what needs asks for.
+func withApp(cmd *cobra.Command, needs need, use func(context.Context, *app) error) error {
 	cfg, err := loadConfig(needs)
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func withOperations(cmd *cobra.Command, needs need, use func(context.Context, *a
 	defer a.close()
 	switch {
 	case needs&needProvider != 0:
-		err = db.Ready(cmd.Context(), a.pool)
+		err = db.Chargeable(cmd.Context(), a.pool)
 	case needs&needWrites != 0:
 		err = db.Writable(cmd.Context(), a.pool)
 	}

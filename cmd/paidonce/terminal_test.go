@@ -19,20 +19,23 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// hostile is what others may write: it clears the screen (in two encodings), rings, sets the title, turns what follows round, hides, and makes lines and columns.
-const hostile = "\x1b[2J\u009b2J\a\x1b]0;title\x07\u202eevil\u2066\u200b\u2028\U000e0041\x7f\r\nch_FORGED\tsucceeded"
+// hostile is a text that others may send. It clears the screen (in two encodings), rings, sets the
+// title, reverses and hides what follows, and makes lines and columns.
+const hostile = "\x1b[2J\u009b2J\a\x1b]0;title\x07\u202eevil\u2066\u200b\u2028\U000e0041\x7f\r\n" +
+	"ch_FORGED\tsucceeded"
 
-// unshown are the characters of a text that a terminal acts on.
-func unshown(text []byte) (found []rune) {
+// controlsIn returns the characters of a text that a terminal obeys.
+func controlsIn(text []byte) (found []rune) {
 	for _, r := range string(text) {
-		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u202e\u2066\u200b\u2028\U000e0041\ufffd", r)) {
+		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0 ||
+			strings.ContainsRune("\u202e\u2066\u200b\u2028\U000e0041\ufffd", r)) {
 			found = append(found, r)
 		}
 	}
 	return found
 }
 
-// hostileDatabase is one in which every text that is not ours is hostile.
+// hostileDatabase returns a database in which every text that is not ours is hostile.
 func hostileDatabase(t *testing.T) (url string) {
 	url = dbtest.New(t)
 	pool, err := db.Open(url, 2)
@@ -66,33 +69,43 @@ func hostileDatabase(t *testing.T) (url string) {
 	return url
 }
 
-// What others wrote does nothing at an operator's terminal: no list, table or JSON has a character that it acts on, and none has a line of theirs.
+// Text of others has no effect on an operator's terminal: no list, table or JSON has a control
+// character, and no line of its making.
 func TestTerminalsAreNotCommanded(t *testing.T) {
 	setEnv(t, "DATABASE_URL", hostileDatabase(t), "STRIPE_API_KEY", "sk_test_x")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Request-Id", "req_1")
 		h, _ := json.Marshal(hostile)
-		charge := `{"id":` + string(h) + `,"object":"charge","amount":1,"currency":` + string(h) + `,"status":` + string(h) + `,"created":1,"description":` + string(h) + `,"failure_message":` + string(h) + `}`
+		charge := `{"id":` + string(h) + `,"object":"charge","amount":1,"currency":` + string(h) +
+			`,"status":` + string(h) + `,"created":1,"description":` + string(h) +
+			`,"failure_message":` + string(h) + `}`
 		switch {
 		case strings.Contains(r.URL.Path, "ch_no"):
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"resource_missing","message":`+string(h)+`,"advice":"stop"}}`)
+			_, _ = io.WriteString(w,
+				`{"error":{"type":"invalid_request_error","code":"resource_missing","message":`+
+					string(h)+`,"advice":"stop"}}`)
 		case strings.HasPrefix(r.URL.Path, "/v1/charges/"):
 			_, _ = io.WriteString(w, charge)
 		case r.URL.Path == "/v1/charges":
-			_, _ = io.WriteString(w, `{"object":"list","url":"/v1/charges","has_more":false,"data":[`+charge+`]}`)
+			_, _ = io.WriteString(w,
+				`{"object":"list","url":"/v1/charges","has_more":false,"data":[`+charge+`]}`)
 		default:
-			_, _ = io.WriteString(w, `{"object":"list","url":"/v1/events","has_more":false,"data":[]}`)
+			_, _ = io.WriteString(w,
+				`{"object":"list","url":"/v1/events","has_more":false,"data":[]}`)
 		}
 	}))
 	defer server.Close()
 	t.Setenv("PAIDONCE_URL", server.URL)
 	t.Setenv("PAIDONCE_API_KEY", "sk_x")
 	for _, command := range []string{
-		"ops list --all", "ops list --all --json", "ops show op_1", "ops show op_1 --json", "inbox list", "inbox list --json", "inbox show evt_p", "inbox show evt_p --json",
-		"events list", "events list --json", "events show evt_1", "events show evt_1 --json", "receipts list", "receipts list --json",
-		"charges list", "charges list --json", "charges get ch_1", "charges get ch_1 --json", "charges get ch_no", "events show " + hostile, "inbox show " + hostile, "help " + hostile,
+		"ops list --all", "ops list --all --json", "ops show op_1", "ops show op_1 --json",
+		"inbox list", "inbox list --json", "inbox show evt_p", "inbox show evt_p --json",
+		"events list", "events list --json", "events show evt_1", "events show evt_1 --json",
+		"receipts list", "receipts list --json",
+		"charges list", "charges list --json", "charges get ch_1", "charges get ch_1 --json",
+		"charges get ch_no", "events show " + hostile, "inbox show " + hostile, "help " + hostile,
 	} {
 		var out, errs bytes.Buffer
 		name, rest, _ := strings.Cut(command, " ")
@@ -105,10 +118,11 @@ func TestTerminalsAreNotCommanded(t *testing.T) {
 			t.Errorf("%q: says next to nothing: %s%s", command, &out, &errs)
 		}
 		for _, said := range []*bytes.Buffer{&out, &errs} {
-			if found := unshown(said.Bytes()); len(found) > 0 {
+			if found := controlsIn(said.Bytes()); len(found) > 0 {
 				t.Errorf("%q: has %q:\n%q", command, found, said)
 			}
-			if command == "inbox show evt_p" { // whose bytes follow what is said of them, with the lines and tabs that they have
+			// the stored bytes follow, with their lines and tabs
+			if command == "inbox show evt_p" {
 				break
 			}
 			for line := range strings.Lines(said.String()) {
@@ -123,7 +137,7 @@ func TestTerminalsAreNotCommanded(t *testing.T) {
 	}
 }
 
-// holds reports whether JSON has a text somewhere, once it is decoded.
+// holds reports whether a JSON text has the given text somewhere, once it is decoded.
 func holds(t *testing.T, text []byte, want string) bool {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -170,7 +184,7 @@ func TestLogsAreNotCommanded(t *testing.T) {
 		os.Stderr = old
 		_ = w.Close()
 		said, _ := io.ReadAll(r)
-		if found := unshown(said); len(found) > 0 || bytes.Count(said, []byte("\n")) != 1 {
+		if found := controlsIn(said); len(found) > 0 || bytes.Count(said, []byte("\n")) != 1 {
 			t.Errorf("%s: has %q: %q", format, found, said)
 		}
 		if format == "json" && !holds(t, said, hostile) {
@@ -180,16 +194,19 @@ func TestLogsAreNotCommanded(t *testing.T) {
 }
 
 func TestShown(t *testing.T) {
-	for text, want := range map[string]string{"plain": "plain", "Zoë, 東京 🎉 a\u00a0b": "Zoë, 東京 🎉 a\u00a0b", "a\x00b": "a b", "\x9b2J": "\ufffd2J", "a\tb\nc": "a b c", "\u202ex": " x"} {
+	for text, want := range map[string]string{"plain": "plain",
+		"Zoë, 東京 🎉 a\u00a0b": "Zoë, 東京 🎉 a\u00a0b", "a\x00b": "a b", "\x9b2J": "\ufffd2J",
+		"a\tb\nc": "a b c", "\u202ex": " x"} {
 		if got := oneLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 	var b bytes.Buffer
-	if n, err := (shownWriter{&b}).Write([]byte("a\x1b[31m\nb\tc\u202e\r")); n != 14 || err != nil || b.String() != "a [31m\nb\tc  " {
+	if n, err := (plainWriter{&b}).Write([]byte("a\x1b[31m\nb\tc\u202e\r")); n != 14 ||
+		err != nil || b.String() != "a [31m\nb\tc  " {
 		t.Errorf("%d, %v, %q", n, err, b.String())
 	}
-	if got := string(shownJSON([]byte("{\"a\":\"\u202e\U000e0041\x7f\u009b東\"}\n"))); got != `{"a":"\u202e\udb40\udc41\u007f\u009b東"}`+"\n" {
+	if got := string(plainJSON([]byte("{\"a\":\"\u202e\U000e0041\x7f\u009b東\"}\n"))); got != `{"a":"\u202e\udb40\udc41\u007f\u009b東"}`+"\n" {
 		t.Error(got)
 	}
 }

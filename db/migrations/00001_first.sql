@@ -79,7 +79,8 @@ CREATE TABLE idempotency_keys (
     CONSTRAINT parked_has_no_lease CHECK (parked_at IS NULL OR lease_token IS NULL),
     CONSTRAINT misses_have_a_start CHECK ((lookup_misses = 0) = (first_miss_at IS NULL))
 );
--- What the reconciler reads. Finished rows are not in it, so it stays as small as the work that is under way.
+-- What the reconciler reads. Finished rows are not in it, so it stays as small as the work that is
+-- under way.
 CREATE INDEX idempotency_keys_unfinished ON idempotency_keys (next_run_at) WHERE status = 'in_progress';
 -- What the sweep reads. Unfinished rows are not in it: they never expire.
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at) WHERE expires_at IS NOT NULL;

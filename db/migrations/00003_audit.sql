@@ -1,6 +1,7 @@
 -- +goose NO TRANSACTION
 -- +goose Up
--- The audit walks the charges of all accounts in the order of their making. BRIN: a few pages for millions of rows, and next to nothing at insert.
+-- The audit walks the charges of all accounts in the order of their making. BRIN: a few pages for
+-- millions of rows, and next to nothing at insert.
 SET lock_timeout = '5min';
 DROP INDEX CONCURRENTLY IF EXISTS charges_created;
 CREATE INDEX CONCURRENTLY charges_created ON charges USING brin (created_at);

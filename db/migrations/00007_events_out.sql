@@ -109,7 +109,8 @@ COMMENT ON COLUMN outbox_cursors.position   IS 'The position up to which every e
 COMMENT ON COLUMN outbox_cursors.updated_at IS 'When that was.';
 
 SET lock_timeout = '5min';
--- What the numberer reads. Rows leave it within moments, so it stays as small as what is new: the only thing that a charge pays for the order.
+-- What the numberer reads. Rows leave it within moments, so it stays as small as what is new: the
+-- only thing that a charge pays for the order.
 DROP INDEX CONCURRENTLY IF EXISTS outbox_unnumbered;
 CREATE INDEX CONCURRENTLY outbox_unnumbered ON outbox (created_at, event_id) WHERE position IS NULL;
 DROP INDEX CONCURRENTLY IF EXISTS outbox_position;

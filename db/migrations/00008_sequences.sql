@@ -4,7 +4,8 @@ ALTER TABLE charges ADD COLUMN IF NOT EXISTS events integer NOT NULL DEFAULT 0;
 ALTER TABLE refunds ADD COLUMN IF NOT EXISTS events integer NOT NULL DEFAULT 0;
 COMMENT ON COLUMN charges.events IS 'How many events have told of it; each carries its number, so that consumers can tell their order.';
 COMMENT ON COLUMN refunds.events IS 'How many events have told of it; each carries its number, so that consumers can tell their order.';
--- A thousand rows a transaction, so that nobody waits long for one. Run again it changes only what is not counted yet.
+-- A thousand rows a transaction, so that nobody waits long for one. Run again it changes only what
+-- is not counted yet.
 -- +goose StatementBegin
 DO $$
 DECLARE

@@ -8,7 +8,8 @@ COMMENT ON COLUMN installation.history   IS 'Which history of the database was v
 COMMENT ON COLUMN installation.timeline  IS 'The timeline of history, which every claim compares with the server''s. Empty: it is not compared.';
 COMMENT ON COLUMN installation.forked_at IS 'When it was noticed that the database may have forgotten something. Until that was looked up in the provider''s books, nothing is claimed. NULL: all is well.';
 
--- Not in installation, which every claim reads: serializable transactions would be in conflict with it.
+-- Not in installation, which every claim reads: serializable transactions would be in conflict with
+-- it.
 CREATE TABLE history_mark (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     mark     bigint  NOT NULL

@@ -1,4 +1,4 @@
--- Accounts and API keys.
+-- Accounts: whose keys, charges and events they are.
 
 -- name: AccountEnsure :one
 -- Makes the account when it does not exist; the no-op update makes RETURNING answer in both cases.
@@ -8,20 +8,22 @@ RETURNING id, name, created_at;
 
 -- name: AccountFind :one
 -- By its id or its name.
-SELECT id, name, created_at FROM accounts WHERE id = @id_or_name OR name = @id_or_name ORDER BY id = @id_or_name DESC LIMIT 1;
+SELECT id, name, created_at, reference_from FROM accounts WHERE id = @id_or_name OR name = @id_or_name
+ORDER BY id = @id_or_name DESC LIMIT 1;
 
--- name: APIKeyCreate :one
-INSERT INTO api_keys (id, account_id, key_hash, key_hint) VALUES (@id, @account_id, @key_hash, @key_hint)
-RETURNING created_at;
+-- name: AccountList :many
+SELECT id, name, created_at, reference_from FROM accounts ORDER BY created_at, id
+LIMIT @max_rows::integer;
 
--- name: APIKeyByHash :one
-SELECT k.id, k.account_id FROM api_keys k WHERE k.key_hash = @key_hash AND k.revoked_at IS NULL;
+-- name: AccountRestore :exec
+-- An account that was made after the moment to which the database was put back. Its API keys are
+-- gone; an operator creates new ones.
+INSERT INTO accounts (id, name) VALUES (@id, 'recovered ' || @id) ON CONFLICT DO NOTHING;
 
--- name: APIKeyList :many
-SELECT k.id, k.account_id, a.name AS account, k.key_hint, k.created_at, k.revoked_at
-FROM api_keys k JOIN accounts a ON a.id = k.account_id
-WHERE sqlc.narg(account)::text IS NULL OR a.name = sqlc.narg(account)::text
-ORDER BY k.created_at, k.id;
+-- name: AccountSetReferenceFrom :execrows
+UPDATE accounts SET reference_from = NULLIF(@reference_from::text, '') WHERE id = @id;
 
--- name: APIKeyRevoke :execrows
-UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = @id;
+-- name: EndpointsLock :exec
+-- Whoever registers endpoints of an account waits for others who do, so that each counts what the
+-- one before made. Charges refer to the row and do not wait.
+SELECT a.id FROM accounts a WHERE a.id = @account_id FOR NO KEY UPDATE;

@@ -1,117 +1,155 @@
--- Captures and refunds of charges. They are rare beside charges, so their commits are transactions of several plain statements; in each the key comes
--- first and the charge second, so that two of them never wait for each other in a circle.
+-- Refunds. The charge of one is locked first.
 
--- name: ChargeLock :one
-SELECT * FROM charges WHERE id = @id AND (account_id = @account_id) IS TRUE FOR UPDATE;
-
--- name: ChargeReserveCapture :execrows
-UPDATE charges SET capture_operation_id = @operation_id::text
-WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id IS NULL AND NOT captured AND status = 'succeeded';
-
--- name: ChargeCapture :one
-UPDATE charges SET captured = true, amount_captured = @amount_captured, capture_forgotten = false
-WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id = @operation_id::text AND (NOT captured OR capture_forgotten)
-RETURNING *;
-
--- name: ChargeReleaseCapture :execrows
--- The provider definitely refused: the charge may be captured by another operation.
-UPDATE charges SET capture_operation_id = NULL
-WHERE id = @id AND (account_id = @account_id) IS TRUE AND capture_operation_id = @operation_id::text AND NOT captured;
-
--- name: ChargeReserveRefund :execrows
--- The CHECK on the table holds whatever this statement or its caller may get wrong.
-UPDATE charges SET amount_refund_pending = amount_refund_pending + @amount::bigint
-WHERE id = @id AND (account_id = @account_id) IS TRUE;
-
--- name: RefundCreate :one
-INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, reason, metadata)
-VALUES (@id, @account_id, @charge_id, @operation_id, @amount, @currency, sqlc.narg(reason), @metadata)
-RETURNING created_at;
-
--- name: ChargeSettleRefund :one
--- Moves a reserved amount to what was refunded (@refunded), or gives it back.
-UPDATE charges SET amount_refund_pending = amount_refund_pending - @amount::bigint, amount_refunded = amount_refunded + @refunded::bigint
-WHERE id = @id AND (account_id = @account_id) IS TRUE
-RETURNING *;
-
--- name: RefundSettle :execrows
--- The guard of the domain row: a refund is settled once.
-UPDATE refunds SET status = @status, provider_id = sqlc.narg(provider_id), failure_reason = sqlc.narg(failure_reason), settled_at = clock_timestamp()
-WHERE id = @id AND operation_id = @operation_id AND status = 'pending' AND provider_id IS NULL;
-
--- name: RefundGet :one
-SELECT * FROM refunds WHERE id = @id AND (account_id = @account_id) IS TRUE;
-
--- name: RefundList :many
--- A page, newest first, from just after a place on. One statement for each way through an index, as for charges.
-SELECT r.* FROM refunds r
-WHERE r.account_id = @account_id
-    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
-ORDER BY r.created_at DESC, r.id DESC
-LIMIT @most::integer;
-
--- name: RefundListBefore :many
--- The page just before a cursor, oldest first; the caller turns it round.
-SELECT r.* FROM refunds r
-WHERE r.account_id = @account_id
-    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
-ORDER BY r.created_at, r.id
-LIMIT @most::integer;
-
--- name: RefundListOfCharge :many
--- Both again for the refunds of a charge. No index sees through coalesce, and no statistics: of IS TRUE they say that hardly
--- any row is left, for which all would be read and sorted.
-SELECT r.* FROM refunds r
-WHERE r.charge_id = @charge_id AND coalesce(r.account_id = @account_id, false)
-    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
-ORDER BY r.created_at DESC, r.id DESC
-LIMIT @most::integer;
-
--- name: RefundListOfChargeBefore :many
--- Oldest first.
-SELECT r.* FROM refunds r
-WHERE r.charge_id = @charge_id AND coalesce(r.account_id = @account_id, false)
-    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
-ORDER BY r.created_at, r.id
-LIMIT @most::integer;
-
--- name: OutboxAdd :exec
-INSERT INTO outbox (event_id, account_id, type, operation_id, object_id, payload)
-VALUES (@event_id, @account_id, @type, @operation_id, @object_id, @payload)
-ON CONFLICT (event_id) DO NOTHING;
-
--- name: ChargeCountEvent :one
--- The number of the next event of a charge; its row is written in this transaction anyway.
-UPDATE charges SET events = events + 1 WHERE id = @id RETURNING events;
-
--- name: RefundCountEvent :one
-UPDATE refunds SET events = events + 1 WHERE id = @id RETURNING events;
-
--- name: ChargeOfOperationLock :one
-SELECT * FROM charges WHERE operation_id = @operation_id FOR UPDATE;
-
--- name: ChargeChange :exec
--- What the provider told of a settled charge; the row is locked by ChargeOfOperationLock.
-UPDATE charges SET status = @status, captured = @captured, amount_captured = @amount_captured, amount_refunded = @amount_refunded, disputed = @disputed,
-    provider_id = sqlc.narg(provider_id), failure_code = sqlc.narg(failure_code), failure_message = sqlc.narg(failure_message), outcome = sqlc.narg(outcome),
-    next_action = CASE WHEN @status = 'pending' THEN next_action END, awaits_at = CASE WHEN @status = 'pending' THEN awaits_at END
-WHERE id = @id;
-
--- name: RefundOfOperation :one
-SELECT id, account_id, charge_id FROM refunds WHERE operation_id = @operation_id;
-
--- name: RefundLock :one
-SELECT * FROM refunds WHERE id = @id FOR UPDATE;
+-- name: RefundByProviderID :one
+SELECT id FROM refunds WHERE provider = 'stripe' AND provider_id = @provider_id;
 
 -- name: RefundChange :exec
 UPDATE refunds SET status = @status, failure_reason = sqlc.narg(failure_reason) WHERE id = @id;
 
--- name: ChargeSetRefunded :exec
--- A refund that had counted failed after all; the row is locked.
-UPDATE charges SET amount_refunded = @amount_refunded WHERE id = @id;
+-- name: RefundCountEvent :one
+UPDATE refunds SET events = events + 1 WHERE id = @id RETURNING events;
 
--- name: ChargeByProviderID :one
-SELECT id, status, captured FROM charges WHERE provider = 'stripe' AND provider_id = @provider_id;
+-- name: RefundCreate :one
+INSERT INTO refunds (id, account_id, charge_id, operation_id, amount, currency, reason, metadata)
+VALUES (@id, @account_id, @charge_id, @operation_id, @amount, @currency, sqlc.narg(reason),
+    @metadata)
+RETURNING created_at;
 
--- name: RefundByProviderID :one
-SELECT id FROM refunds WHERE provider = 'stripe' AND provider_id = @provider_id;
+-- name: RefundFound :exec
+-- A refund that was made at the provider.
+INSERT INTO refunds (id, account_id, charge_id, operation_id, status, amount, currency, reason,
+    failure_reason, provider_id, created_at, settled_at, made_by)
+VALUES (@id, @account_id, @charge_id, @provider_id, @status, @amount, @currency, sqlc.narg(reason),
+    sqlc.narg(failure_reason), @provider_id, @created_at, clock_timestamp(), 'provider');
+
+-- name: RefundGet :one
+SELECT * FROM refunds
+WHERE (account_id = @account_id) IS TRUE -- planner
+    AND id = @id;
+
+-- name: RefundGetAtProvider :one
+SELECT * FROM refunds
+WHERE provider = 'stripe' AND provider_id = @provider_id::text
+    AND (account_id = @account_id) IS TRUE; -- planner
+
+-- name: RefundList :many
+-- A page, newest first. One statement for each way through an index, as for charges.
+SELECT r.* FROM refunds r
+WHERE r.account_id = @account_id
+    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+ORDER BY r.created_at DESC, r.id DESC
+LIMIT @max_rows::integer;
+
+-- name: RefundListBefore :many
+-- The same page from the other end, oldest first; the caller reverses it.
+SELECT r.* FROM refunds r
+WHERE r.account_id = @account_id
+    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+ORDER BY r.created_at, r.id
+LIMIT @max_rows::integer;
+
+-- name: RefundListOfCharge :many
+-- Both again for the refunds of a charge.
+SELECT r.* FROM refunds r
+WHERE r.charge_id = @charge_id AND coalesce(r.account_id = @account_id, false) -- planner
+    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+ORDER BY r.created_at DESC, r.id DESC
+LIMIT @max_rows::integer;
+
+-- name: RefundListOfChargeBefore :many
+-- Oldest first.
+SELECT r.* FROM refunds r
+WHERE r.charge_id = @charge_id AND coalesce(r.account_id = @account_id, false) -- planner
+    AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+    AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+ORDER BY r.created_at, r.id
+LIMIT @max_rows::integer;
+
+-- name: RefundListOfIntent :many
+-- And of all charges of a payment intent of the provider, which are few.
+SELECT l.* FROM (
+    SELECT c.id FROM charges c
+    WHERE c.intent_id = @intent_id::text AND coalesce(c.account_id = @account_id, false) -- planner
+        AND (@charge_id::text = '' OR coalesce(c.id = @charge_id::text, false)) -- planner
+    OFFSET 0 -- planner
+) of_intent CROSS JOIN LATERAL (
+    SELECT r.* FROM refunds r
+    WHERE r.charge_id = of_intent.id
+        AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+        AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+    ORDER BY r.created_at DESC, r.id DESC
+    LIMIT @max_rows::integer
+) l
+ORDER BY l.created_at DESC, l.id DESC
+LIMIT @max_rows::integer;
+
+-- name: RefundListOfIntentBefore :many
+-- Oldest first.
+SELECT l.* FROM (
+    SELECT c.id FROM charges c
+    WHERE c.intent_id = @intent_id::text AND coalesce(c.account_id = @account_id, false) -- planner
+        AND (@charge_id::text = '' OR coalesce(c.id = @charge_id::text, false)) -- planner
+    OFFSET 0 -- planner
+) of_intent CROSS JOIN LATERAL (
+    SELECT r.* FROM refunds r
+    WHERE r.charge_id = of_intent.id
+        AND (r.created_at, r.id) > (@above_at::timestamptz, @above_id::text)
+        AND (r.created_at, r.id) < (@below_at::timestamptz, @below_id::text)
+    ORDER BY r.created_at, r.id
+    LIMIT @max_rows::integer
+) l
+ORDER BY l.created_at, l.id
+LIMIT @max_rows::integer;
+
+-- name: RefundLock :one
+SELECT * FROM refunds WHERE id = @id FOR UPDATE;
+
+-- name: RefundOfOperation :one
+SELECT id, account_id, charge_id FROM refunds WHERE operation_id = @operation_id;
+
+-- name: RefundRestore :execrows
+INSERT INTO refunds (id, account_id, charge_id, operation_id, status, amount, currency, reason,
+    metadata, failure_reason, provider_id, created_at, settled_at)
+VALUES (@id, @account_id, @charge_id, @operation_id, @status, @amount, @currency, sqlc.narg(reason),
+    @metadata, sqlc.narg(failure_reason), @provider_id, @created_at, clock_timestamp())
+ON CONFLICT (operation_id) DO NOTHING;
+
+-- name: RefundSettle :execrows
+-- The guard of the domain row: a refund is settled once.
+UPDATE refunds SET status = @status, provider_id = sqlc.narg(provider_id),
+    failure_reason = sqlc.narg(failure_reason), settled_at = clock_timestamp()
+WHERE id = @id AND operation_id = @operation_id AND status = 'pending' AND provider_id IS NULL;
+
+-- name: RefundTakeUnderWay :many
+-- Takes refunds that the provider has as pending and that are due to be asked for, as
+-- ChargeTakeUnderWay does charges.
+UPDATE refunds r SET asks_at = clock_timestamp()
+    + least(greatest(clock_timestamp() - r.created_at, interval '1 minute'), interval '6 hours')
+FROM charges c
+WHERE r.id IN (
+    SELECT d.id FROM refunds d
+    WHERE d.status IN ('pending', 'requires_action') AND d.provider_id IS NOT NULL
+        AND coalesce(d.asks_at, d.created_at) <= (SELECT clock_timestamp()) -- planner
+        AND d.id > '' AND d.operation_id > '' -- planner
+    ORDER BY coalesce(d.asks_at, d.created_at) LIMIT @max_rows::integer FOR UPDATE SKIP LOCKED
+) AND c.id = r.charge_id
+RETURNING r.provider_id::text AS provider_id, r.status,
+coalesce(c.provider_account, 0)::smallint AS provider_account;
+
+-- name: RefundsOfCharge :many
+-- Those that the provider has. The charge is locked, so none of them changes meanwhile.
+SELECT * FROM refunds r WHERE r.charge_id = @charge_id AND r.provider_id IS NOT NULL
+ORDER BY r.created_at, r.id;
+
+-- name: RefundsOfCharges :many
+-- The newest refunds of each of some charges.
+SELECT l.* FROM unnest(@charge_ids::text[]) AS c (id) CROSS JOIN LATERAL (
+    SELECT r.* FROM refunds r
+    WHERE r.charge_id = c.id AND coalesce(r.account_id = @account_id, false) -- planner
+    ORDER BY r.created_at DESC, r.id DESC
+    LIMIT @max_rows::integer
+) l
+ORDER BY l.charge_id, l.created_at DESC, l.id DESC;

@@ -1,5 +1,5 @@
-// Package reference serves the reference page of the API: openapi.yaml, shown by Redoc. All of it is in the binary; the page asks no other
-// host for anything.
+// Package reference serves the reference page of the API: openapi.yaml, shown by Redoc. Everything
+// is in the binary; the page loads nothing from other hosts.
 package reference
 
 import (
@@ -13,11 +13,13 @@ var page []byte
 //go:embed redoc/redoc.standalone.js
 var redoc []byte
 
-// Path is where the page has to be: it names its parts relative to that.
+// Path is where the page has to be served: it names its parts relative to it.
 const Path = "/docs"
 
-// policy lets the page load nothing but its own parts. Redoc makes its styles while it runs, and searches in a worker that it makes.
-const policy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; worker-src blob:; " +
+// policy lets the page load only its own parts. Redoc generates its styles while it runs, and
+// searches in a worker that it creates.
+const policy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; " +
+	"connect-src 'self'; worker-src blob:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 type part struct {
@@ -25,8 +27,9 @@ type part struct {
 	body      []byte
 }
 
-// Handler serves the page at Path, at paths below it the program that shows it and the description (the text of openapi.yaml, which is at /openapi.yaml too),
-// and leaves all else to rest, whose errors are the API's.
+// Handler serves the page at Path and, below it, the program that shows it and the description: the
+// text of openapi.yaml, which is at /openapi.yaml, too. It leaves all other requests to rest, whose
+// errors are the API's.
 func Handler(description []byte, rest http.Handler) http.Handler {
 	yaml := part{"application/yaml", description}
 	parts := map[string]part{

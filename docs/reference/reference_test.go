@@ -13,19 +13,23 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"paidonce"
+	"paidonce/internal/browser"
 )
 
 func TestParts(t *testing.T) {
 	t.Parallel()
 	const teapot = http.StatusTeapot // the rest
-	h := Handler([]byte("openapi: 3.0.3\n"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(teapot) }))
+	h := Handler([]byte("openapi: 3.0.3\n"),
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(teapot) }))
 	for path, want := range map[string]int{
-		"/docs": 200, "/docs/openapi.yaml": 200, "/openapi.yaml": 200, "/docs/redoc.js": 200, "/docs/": 308, "/docs/index.html": teapot, "/docs/redoc/LICENSE": teapot,
+		"/docs": 200, "/docs/openapi.yaml": 200, "/openapi.yaml": 200, "/docs/redoc.js": 200,
+		"/docs/": 308, "/docs/index.html": teapot, "/docs/redoc/LICENSE": teapot,
 		"/": teapot, "/docsx": teapot,
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != want || want == 200 && w.Header().Get("X-Content-Type-Options") != "nosniff" || want == 308 && w.Header().Get("Location") != Path {
+		if w.Code != want || want == 200 && w.Header().Get("X-Content-Type-Options") != "nosniff" ||
+			want == 308 && w.Header().Get("Location") != Path {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 	}
@@ -49,7 +53,8 @@ func TestOperationsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want, got []string
-	for i := 0; i < len(spec.Paths.Content); i += 2 { // path and item alternate; so do method and operation
+	// path and item alternate; so do method and operation
+	for i := 0; i < len(spec.Paths.Content); i += 2 {
 		methods := spec.Paths.Content[i+1].Content
 		for j := 0; j < len(methods); j += 2 {
 			var op struct{ Summary string }
@@ -74,16 +79,7 @@ func TestOperationsAreListed(t *testing.T) {
 // A real browser shows the operations, and asks for nothing but the page's own parts.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			browser = found
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("no Chromium on this machine")
-	}
+	program := browser.Find(t)
 	description, err := os.ReadFile("../../openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +94,10 @@ func TestInABrowser(t *testing.T) {
 		pages.ServeHTTP(w, r)
 	}))
 	defer s.Close()
-	cmd := exec.CommandContext(t.Context(), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=20000", "--enable-logging=stderr", "--dump-dom", s.URL+Path)
+	cmd := exec.CommandContext(t.Context(), program, "--headless=new", "--no-sandbox",
+		"--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=20000", "--enable-logging=stderr",
+		"--dump-dom", s.URL+Path)
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	dom, err := cmd.Output()
@@ -107,8 +105,10 @@ func TestInABrowser(t *testing.T) {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	for _, want := range []string{
-		"Create a charge", "Create a refund", "Tell what became of a key", "Idempotency-Key", "/v1/charges/{id}/capture", "tok_visa",
-		"PAIDONCE_API_KEY", "charge_already_captured", "openssl rand", // how the key is sent, codes, samples
+		"Create a charge", "Create a refund", "Retrieve an idempotency key", "Idempotency-Key",
+		"/v1/charges/{id}/capture", "tok_visa",
+		// how the key is sent, codes, samples
+		"PAIDONCE_API_KEY", "charge_already_captured", "openssl rand",
 		"<span>" + s.URL + "</span>/v1/charges", // where the page was opened, not where dev listens
 	} {
 		if !strings.Contains(string(dom), want) {
@@ -126,7 +126,8 @@ func TestInABrowser(t *testing.T) {
 		t.Errorf("asked for %v", asked)
 	}
 	for _, line := range strings.Split(problems.String(), "\n") {
-		// Redoc's own picture is on another host. The policy keeps the page from asking for it, and the browser says so.
+		// Redoc's own picture is on another host. The policy keeps the page from asking for it, and
+		// the browser says so.
 		if strings.Contains(line, "CONSOLE") && !strings.Contains(line, "logo-mini.svg' violates") {
 			t.Error(line)
 		}

@@ -27,7 +27,8 @@ type shop struct {
 }
 
 var secrets = []string{
-	"whsec_" + base64.StdEncoding.EncodeToString([]byte("the secret until yesterday")), "whsec_" + base64.StdEncoding.EncodeToString([]byte("the secret since then")),
+	"whsec_" + base64.StdEncoding.EncodeToString([]byte("the secret until yesterday")),
+	"whsec_" + base64.StdEncoding.EncodeToString([]byte("the secret since then")),
 }
 
 func newShop(t *testing.T) *shop {
@@ -69,14 +70,19 @@ func (s *shop) count(sql string) (n int) {
 // holds checks how many events are remembered, how many lines there are, and what they come to.
 func (s *shop) holds(events, lines, sum int) {
 	s.t.Helper()
-	e, l, n := s.count(`SELECT count(*) FROM books.seen_events`), s.count(`SELECT count(*) FROM books.ledger`), s.count(`SELECT coalesce(sum(amount), 0) FROM books.ledger`)
+	e, l, n := s.count(`SELECT count(*) FROM books.seen_events`),
+		s.count(`SELECT count(*) FROM books.ledger`),
+		s.count(`SELECT coalesce(sum(amount), 0) FROM books.ledger`)
 	if e != events || l != lines || n != sum {
 		s.t.Errorf("%d events, %d lines, %d in all; want %d, %d, %d", e, l, n, events, lines, sum)
 	}
 }
 
-// send delivers a body that was signed at that time, after change has changed the request, and returns the status.
-func (s *shop) send(body string, by *standard.Webhook, at time.Time, change func(*http.Request)) int {
+// send delivers a body that was signed at that time, after change has changed the request, and
+// returns the status.
+func (s *shop) send(
+	body string, by *standard.Webhook, at time.Time, change func(*http.Request),
+) int {
 	s.t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/events", strings.NewReader(body))
 	signature, err := by.Sign("evt_1", at, []byte(body))
@@ -101,11 +107,13 @@ func (s *shop) deliver(body string) int {
 
 // told is an event.
 func told(id, typ string, sequence int, object string) string {
-	return fmt.Sprintf(`{"id":%q,"object":"event","type":%q,"sequence":%d,"data":{"object":%s}}`, id, typ, sequence, object)
+	return fmt.Sprintf(`{"id":%q,"object":"event","type":%q,"sequence":%d,"data":{"object":%s}}`,
+		id, typ, sequence, object)
 }
 
 func charge(captured, refunded int) string {
-	return fmt.Sprintf(`{"id":"ch_1","object":"charge","amount":2000,"amount_captured":%d,"amount_refunded":%d,"currency":"usd","status":"succeeded"}`, captured, refunded)
+	return fmt.Sprintf(
+		`{"id":"ch_1","object":"charge","amount":2000,"amount_captured":%d,"amount_refunded":%d,"currency":"usd","status":"succeeded"}`, captured, refunded)
 }
 
 // Each event has its effect once, also when it comes many times at once.
@@ -145,7 +153,8 @@ func TestLogTellsRepetitions(t *testing.T) {
 			}
 		}
 	}
-	if taken, had := strings.Count(said.String(), "msg=taken"), strings.Count(said.String(), `msg="had already"`); taken != 1 || had != 2 {
+	if taken, had := strings.Count(said.String(), "msg=taken"),
+		strings.Count(said.String(), `msg="had already"`); taken != 1 || had != 2 {
 		t.Errorf("taken %d times, had already %d times:\n%s", taken, had, said.String())
 	}
 	s.holds(1, 1, 2000)
@@ -154,7 +163,8 @@ func TestLogTellsRepetitions(t *testing.T) {
 // What was not signed with one of our secrets, now, over these bytes, leaves no trace.
 func TestRefused(t *testing.T) {
 	s := newShop(t)
-	stranger, err := standard.NewWebhook("whsec_" + base64.StdEncoding.EncodeToString([]byte("a stranger's")))
+	stranger, err := standard.NewWebhook("whsec_" +
+		base64.StdEncoding.EncodeToString([]byte("a stranger's")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +174,12 @@ func TestRefused(t *testing.T) {
 		"a stranger's secret": s.send(good, stranger, now, nil),
 		"an hour old":         s.send(good, s.secrets[1], now.Add(-time.Hour), nil),
 		"an hour ahead":       s.send(good, s.secrets[1], now.Add(time.Hour), nil),
-		"another id":          s.send(good, s.secrets[1], now, func(r *http.Request) { r.Header.Set(standard.HeaderWebhookID, "evt_2") }),
-		"no signature":        s.send(good, s.secrets[1], now, func(r *http.Request) { r.Header.Del(standard.HeaderWebhookSignature) }),
+		"another id": s.send(good, s.secrets[1], now, func(r *http.Request) {
+			r.Header.Set(standard.HeaderWebhookID, "evt_2")
+		}),
+		"no signature": s.send(good, s.secrets[1], now, func(r *http.Request) {
+			r.Header.Del(standard.HeaderWebhookSignature)
+		}),
 		"other bytes": s.send(good, s.secrets[1], now, func(r *http.Request) {
 			r.Body = io.NopCloser(strings.NewReader(strings.Replace(good, "2000", "9000", 1)))
 		}),
@@ -178,14 +192,15 @@ func TestRefused(t *testing.T) {
 	}
 	s.holds(0, 0, 0)
 	for i, hook := range s.secrets { // while one is changed for the other
-		if status := s.send(told(fmt.Sprint("evt_", i), "charge.succeeded", 1, charge(2000, 0)), hook, now, nil); status != http.StatusOK {
+		if status := s.send(told(fmt.Sprint("evt_", i), "charge.succeeded", 1, charge(2000, 0)),
+			hook, now, nil); status != http.StatusOK {
 			t.Errorf("signed with secret %d: %d", i, status)
 		}
 	}
 	s.holds(2, 2, 2000)
 }
 
-// Trap 68: when the effect fails the event is not remembered either, and is taken when it comes again.
+// When the effect fails the event is not remembered either, and is taken when it comes again.
 func TestNeitherIfNotBoth(t *testing.T) {
 	s := newShop(t)
 	s.exec(`ALTER TABLE books.ledger ADD CONSTRAINT broken CHECK (amount < 0)`)
@@ -203,13 +218,17 @@ func TestNeitherIfNotBoth(t *testing.T) {
 	s.holds(1, 1, 2000)
 }
 
-// Trap 69: what nobody knows yet is no failure.
+// What nobody knows yet is no failure.
 func TestUnknownType(t *testing.T) {
 	s := newShop(t)
 	for _, body := range []string{
-		told("evt_1", "payout.paid", 1, `{"id":"po_1","object":"payout","amount":7,"status":"paid"}`), `{"id":"evt_2","object":"event","type":"x","data":{}}`,
-		told("evt_3", "refund.created", 1, `{"id":"re_1","object":"refund","amount":500,"status":"succeeded","charge":"ch_1"}`),
-		strings.Replace(told("evt_4", "charge.frobbed", 1, charge(2000, 0)), `"type"`, `"fresh":[1],"type"`, 1),
+		told("evt_1", "payout.paid", 1,
+			`{"id":"po_1","object":"payout","amount":7,"status":"paid"}`),
+		`{"id":"evt_2","object":"event","type":"x","data":{}}`,
+		told("evt_3", "refund.created", 1,
+			`{"id":"re_1","object":"refund","amount":500,"status":"succeeded","charge":"ch_1"}`),
+		strings.Replace(told("evt_4", "charge.frobbed", 1, charge(2000, 0)), `"type"`,
+			`"fresh":[1],"type"`, 1),
 	} {
 		if status := s.deliver(body); status != http.StatusOK {
 			t.Errorf("%s: %d", body, status)
@@ -218,11 +237,13 @@ func TestUnknownType(t *testing.T) {
 	s.holds(4, 1, 2000)
 }
 
-// Trap 70: events of a charge in any order come to the same.
+// Events of a charge in any order come to the same.
 func TestAnyOrder(t *testing.T) {
 	events := []string{
-		told("evt_1", "charge.succeeded", 1, charge(0, 0)), told("evt_2", "charge.captured", 2, charge(1500, 0)),
-		told("evt_3", "charge.refunded", 3, charge(1500, 500)), told("evt_4", "charge.updated", 4, charge(1500, 0)), told("evt_5", "charge.refunded", 5, charge(1500, 300)),
+		told("evt_1", "charge.succeeded", 1, charge(0, 0)),
+		told("evt_2", "charge.captured", 2, charge(1500, 0)),
+		told("evt_3", "charge.refunded", 3, charge(1500, 500)), told("evt_4", "charge.updated", 4,
+			charge(1500, 0)), told("evt_5", "charge.refunded", 5, charge(1500, 300)),
 	}
 	for _, order := range []string{"12345", "54321", "35142", "13524", "52143"} {
 		s := newShop(t)
@@ -232,7 +253,8 @@ func TestAnyOrder(t *testing.T) {
 			}
 		}
 		s.holds(5, 5, 1200)
-		if n := s.count(`SELECT count(*) FROM books.charges WHERE id = 'ch_1' AND status = 'succeeded' AND amount = 1200 AND sequence = 5`); n != 1 {
+		if n := s.count(
+			`SELECT count(*) FROM books.charges WHERE id = 'ch_1' AND status = 'succeeded' AND amount = 1200 AND sequence = 5`); n != 1 {
 			t.Errorf("in the order %s the charge is not what its newest event says", order)
 		}
 	}
@@ -261,14 +283,18 @@ func TestSettings(t *testing.T) {
 		"empty secret":     {[4]string{url, "whsec_"}, false, "WEBHOOK_SECRET"},
 		"one of two empty": {[4]string{url, secrets[0] + ","}, false, "WEBHOOK_SECRET"},
 		"garbage":          {[4]string{url, "whsec_%"}, false, "WEBHOOK_SECRET"},
-		"no Paidonce":      {[4]string{url, "", "http://127.0.0.1:1", "sk_test_x"}, false, "refused"},
+		"no Paidonce": {
+			[4]string{url, "", "http://127.0.0.1:1", "sk_test_x"}, false, "refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i, variable := range []string{"DATABASE_URL", "WEBHOOK_SECRET", "PAIDONCE_URL", "PAIDONCE_API_KEY"} {
+			for i, variable := range []string{"DATABASE_URL", "WEBHOOK_SECRET", "PAIDONCE_URL",
+				"PAIDONCE_API_KEY"} {
 				t.Setenv(variable, c.env[i])
 			}
 			t.Setenv("LISTEN", "127.0.0.1:0")
-			if err := run(t.Context(), c.pull); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secrets[0]) {
+			if err := run(t.Context(), c.pull); err == nil || !strings.Contains(err.Error(),
+				c.want) || strings.Contains(err.Error(), secrets[0]) {
 				t.Errorf("%v, want something about %s", err, c.want)
 			}
 		})

@@ -1,5 +1,6 @@
-// Command consumer is an example of a service that acts on Paidonce's events. It keeps books: each event is booked once, however often it comes, in whatever
-// order, and whoever is killed in between. README.md shows it at work; consumer.go is the part to learn from.
+// Command consumer is an example of a service that acts on Paidonce's events. It keeps accounts:
+// each event is booked once, however often it comes, in whatever order, and whichever process is
+// killed in between. README.md shows it at work; consumer.go is the part to learn from.
 package main
 
 import (
@@ -57,13 +58,18 @@ func main() {
 }
 
 func run(ctx context.Context, pull bool) error {
-	p := &paidonce{url: os.Getenv("PAIDONCE_URL"), key: os.Getenv("PAIDONCE_API_KEY"), client: http.Client{Timeout: 30 * time.Second}}
+	p := &paidonce{
+		url: os.Getenv("PAIDONCE_URL"), key: os.Getenv("PAIDONCE_API_KEY"), client: http.Client{
+			Timeout: 30 * time.Second,
+		},
+	}
 	given := os.Getenv("WEBHOOK_SECRET")
 	switch {
 	case os.Getenv("DATABASE_URL") == "":
-		return errors.New("DATABASE_URL is not set; consumer -help tells what can be")
+		return errors.New("DATABASE_URL is not set; consumer -help says what can be")
 	case (pull || given == "") && (p.url == "" || p.key == ""):
-		return errors.New("PAIDONCE_URL and PAIDONCE_API_KEY are not set; consumer -help tells what can be")
+		return errors.New("PAIDONCE_URL and PAIDONCE_API_KEY are not set; consumer -help says " +
+			"what can be")
 	}
 	db, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -84,7 +90,8 @@ func run(ctx context.Context, pull bool) error {
 		return err
 	}
 	if given == "" { // now that somebody listens
-		if given, err = p.register(ctx, or(os.Getenv("ENDPOINT_URL"), "http://"+l.Addr().String()+"/events")); err != nil {
+		if given, err = p.register(ctx,
+			or(os.Getenv("ENDPOINT_URL"), "http://"+l.Addr().String()+"/events")); err != nil {
 			return err
 		}
 	}
@@ -92,14 +99,15 @@ func run(ctx context.Context, pull bool) error {
 		key, _ := strings.CutPrefix(strings.TrimSpace(secret), "whsec_")
 		s, err := standard.NewWebhook(key)
 		if err != nil || key == "" { // with an empty one anybody could sign
-			return errors.New("WEBHOOK_SECRET is not what webhook endpoints have: whsec_ and base64")
+			return errors.New(
+				"WEBHOOK_SECRET is not what webhook endpoints have: whsec_ and base64")
 		}
 		c.secrets = append(c.secrets, s)
 	}
 	return c.serve(ctx, l)
 }
 
-// serve takes deliveries until ctx ends; those that are under way then get their answers.
+// serve receives deliveries until ctx ends, and then answers those that it has begun.
 func (c *consumer) serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /events", c)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// lookEvery is how long an event waits at most before -pull sees it.
-	lookEvery = time.Second
+	// pullEvery is how long an event waits at most before -pull reads it.
+	pullEvery = time.Second
 	// pageMax is in bytes: a hundred events of the largest size.
 	pageMax = 100 * bodyMax
 )
@@ -29,14 +29,16 @@ type paidonce struct {
 	client   http.Client
 }
 
-// register has events sent to address, and returns the secret that they are signed with. Doing it again at each start changes nothing.
+// register makes Paidonce send events to address, and returns the secret that signs them. Repeating
+// it at each start changes nothing.
 func (p *paidonce) register(ctx context.Context, address string) (secret string, err error) {
 	var endpoint struct{ Secret string }
-	err = p.call(ctx, http.MethodPut, "/v1/webhook_endpoints/example-consumer", map[string]string{"url": address, "description": "examples/consumer"}, &endpoint)
+	err = p.call(ctx, http.MethodPut, "/v1/webhook_endpoints/example-consumer",
+		map[string]string{"url": address, "description": "examples/consumer"}, &endpoint)
 	return endpoint.Secret, err
 }
 
-// call sends a request and reads the answer into what is given.
+// call sends a request and decodes the answer.
 func (p *paidonce) call(ctx context.Context, method, path string, body, into any) error {
 	var sent bytes.Buffer
 	if body != nil {
@@ -77,12 +79,13 @@ func (c *consumer) pull(ctx context.Context, p *paidonce) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(lookEvery):
+		case <-time.After(pullEvery):
 		}
 	}
 }
 
-// page reads on from the last event. The cursor moves in the transaction of the effect, and only from where it was found, as somebody else may be reading, too.
+// page reads the events after the last one. The cursor moves in the transaction of the effect, and
+// only from where it was found, since another process may be reading, too.
 func (c *consumer) page(ctx context.Context, p *paidonce) (more bool, err error) {
 	var last string
 	if err := c.db.QueryRow(ctx, `SELECT event_id FROM books.reading`).Scan(&last); err != nil {
@@ -102,7 +105,8 @@ func (c *consumer) page(ctx context.Context, p *paidonce) (more bool, err error)
 	for _, e := range page.Data {
 		var fresh bool
 		err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) error {
-			moved, err := tx.Exec(ctx, `UPDATE books.reading SET event_id = $1 WHERE event_id = $2`, e.ID, last)
+			moved, err := tx.Exec(ctx, `UPDATE books.reading SET event_id = $1 WHERE event_id = $2`,
+				e.ID, last)
 			if err == nil && moved.RowsAffected() == 0 {
 				err = errors.New("somebody else has read on")
 			}
@@ -116,7 +120,8 @@ func (c *consumer) page(ctx context.Context, p *paidonce) (more bool, err error)
 			return false, err
 		}
 		last = e.ID
-		slog.Info(did(fresh, "read"), "id", e.ID, "type", e.Type, "object", e.Data.Object.ID, "sequence", e.Sequence)
+		slog.Info(did(fresh, "read"), "id", e.ID, "type", e.Type, "object", e.Data.Object.ID,
+			"sequence", e.Sequence)
 	}
 	return page.HasMore, nil
 }

@@ -40,7 +40,8 @@ func TestNewGivesEachTestItsOwnMigratedDatabase(t *testing.T) {
 			seen[url] = true
 			mu.Unlock()
 			conn := connect(t, url)
-			if _, err := conn.Exec(t.Context(), "INSERT INTO accounts (id, name) VALUES ('acct_1', 'one')"); err != nil {
+			if _, err := conn.Exec(t.Context(),
+				"INSERT INTO accounts (id, name) VALUES ('acct_1', 'one')"); err != nil {
 				t.Fatal(err)
 			}
 			if n := count(t, conn, "SELECT count(*) FROM accounts"); n != 1 {

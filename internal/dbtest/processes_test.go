@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// childVariable makes TestChild run, which is what other test processes of this checkout stand for: it gets a database,
-// prints its URL, and, when the variable says "hang", never ends.
+// childVariable makes TestChild run. It stands for another test process of this checkout: it gets a
+// database, prints its URL, and never ends if the variable says "hang".
 const childVariable = "PAIDONCE_DBTEST_CHILD"
 
 func TestChild(t *testing.T) {
@@ -39,10 +39,11 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// child prepares a process that has its shared server below the folder rather than where this process has it.
+// child prepares a process whose shared server is below the given folder.
 func child(t *testing.T, temp, mode string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.parallel=3", "-test.timeout=2m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.parallel=3",
+		"-test.timeout=2m")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, childVariable+"="+mode, "TEST_DATABASE_URL=")
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -59,18 +60,20 @@ func TestManyProcessesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// On an empty folder: one of them makes the cluster, one the template, none gets in another's way.
+	// On an empty folder, one process creates the cluster and one the template, and none gets in
+	// another's way.
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if out, err := child(t, temp, "run").Output(); err != nil || strings.Count(string(out), "url ") != 3 {
+			if out, err := child(t, temp, "run").Output(); err != nil ||
+				strings.Count(string(out), "url ") != 3 {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}
 	wg.Wait()
 
-	// One that is killed leaves databases behind, which the next one drops.
+	// A killed process leaves databases behind, which the next one drops.
 	victim := child(t, temp, "hang")
 	out, err := victim.StdoutPipe()
 	if err != nil {
@@ -99,7 +102,7 @@ func TestManyProcessesAtOnce(t *testing.T) {
 	waitForReaper(t, temp)
 }
 
-// waitForReaper waits until nothing of the server below the folder runs: not the server, not the reaper.
+// waitForReaper waits until neither the server below the folder nor its reaper runs.
 func waitForReaper(t *testing.T, temp string) {
 	t.Helper()
 	if testing.Short() {
@@ -108,7 +111,8 @@ func waitForReaper(t *testing.T, temp string) {
 	ctx, cancel := context.WithTimeout(t.Context(), sharedIdle+20*time.Second)
 	defer cancel()
 	for {
-		left, err := filepath.Glob(filepath.Join(temp, "paidonce-test-*", "data*", "postmaster.pid"))
+		left, err := filepath.Glob(filepath.Join(temp, "paidonce-test-*", "data*",
+			"postmaster.pid"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,10 +132,13 @@ func TestTemplateIsMadeOfTheseMigrations(t *testing.T) {
 	New(t)
 	hash, err := migrationsHash()
 	if err != nil || h.templateName != templatePrefix+hash {
-		t.Errorf("template %s (%v), want one named after the migrations, %s", h.templateName, err, hash)
+		t.Errorf("template %s (%v), want one named after the migrations, %s", h.templateName, err,
+			hash)
 	}
 	conn := connect(t, h.admin.String())
-	if n := count(t, conn, "SELECT count(*) FROM pg_database WHERE datname = $1 AND NOT datallowconn", h.templateName); n != 1 {
+	if n := count(t, conn,
+		"SELECT count(*) FROM pg_database WHERE datname = $1 AND NOT datallowconn",
+		h.templateName); n != 1 {
 		t.Error("the template takes connections")
 	}
 }
@@ -146,14 +153,16 @@ func TestDatabaseIsDroppedWhoeverIsConnected(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = conn }) // never closed
 	})
-	if _, err := pgx.Connect(t.Context(), url); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	if _, err := pgx.Connect(t.Context(), url); err == nil ||
+		!strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("error %v, want that the database does not exist", err)
 	}
 }
 
 func TestGivenServerMustBeAURL(t *testing.T) {
 	for _, given := range []string{"host=127.0.0.1 dbname=x", "mysql://x/y"} {
-		if _, err := openHost(t.Context(), given); err == nil || !strings.Contains(err.Error(), "TEST_DATABASE_URL") {
+		if _, err := openHost(t.Context(), given); err == nil ||
+			!strings.Contains(err.Error(), "TEST_DATABASE_URL") {
 			t.Errorf("%q: error %v, want one that names the variable", given, err)
 		}
 	}

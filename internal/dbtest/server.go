@@ -20,17 +20,19 @@ import (
 )
 
 const (
-	// reapVariable makes a test binary a reaper of the folder that it names; reapRemove makes it remove the folder in the end.
+	// reapVariable turns a test binary into a reaper of the folder that it names; reapRemove makes
+	// it remove the folder in the end.
 	reapVariable = "PAIDONCE_DBTEST_REAP"
 	reapRemove   = "PAIDONCE_DBTEST_REAP_REMOVE"
-	// sharedIdle is how long the shared server outlives the last test process: longer than go test takes from one package's
-	// end to the next one's start, so that a run starts it once.
+	// sharedIdle is how long the shared server outlives the last test process: longer than go test
+	// takes from one package's end to the next one's start, so that a run starts it once.
 	sharedIdle = 10 * time.Second
 )
 
-// init turns this process into a reaper when it was started as one. No test binary knows when its last test is over, and one
-// that is killed cannot clear up at all, so a second process of the same binary waits for the end of all that use a server.
-// Package testing offers no earlier place: TestMain would have to be written in every package that uses dbtest.
+// init turns this process into a reaper if it was started as one. No test binary knows when its
+// last test is over, and a killed one cannot clean up at all. So a second process of the same
+// binary waits until nobody uses the server. Package testing offers no earlier place: every package
+// that uses dbtest would need a TestMain.
 func init() { //tidy:init the only hook that runs before the tests in every package's test binary
 	dir := os.Getenv(reapVariable)
 	if dir == "" {
@@ -71,7 +73,8 @@ func sharedServer(ctx context.Context) (*devpg.Server, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(root))
-	dir := filepath.Join(os.TempDir(), "paidonce-test-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:])[:12])
+	dir := filepath.Join(os.TempDir(),
+		"paidonce-test-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:])[:12])
 	srv, err := devpg.Start(ctx, devpg.Options{Dir: dir, Fast: true})
 	if err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func checkout() (string, error) {
 	}
 }
 
-// Server is a PostgreSQL server of the test's own, with durability switched on, for tests that kill it.
+// Server is a test's own PostgreSQL server, with durability switched on, for tests that kill it.
 type Server struct {
 	t   testing.TB
 	dir string
@@ -105,22 +108,24 @@ type Server struct {
 	url string
 }
 
-// StartServer starts a server of the test's own with one migrated database; both are gone when the test ends.
+// StartServer starts a server for this test with one migrated database. Both are removed when the
+// test ends.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
-	// Not t.TempDir: its parents are closed to the user that PostgreSQL runs as when we are root.
+	// t.TempDir does not do: when we are root, its parents are closed to the user that PostgreSQL
+	// runs as.
 	dir, err := os.MkdirTemp("", "paidonce-server-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
-	const passable = 0o711 // for that user
+	const passable = 0o711 // so that this user can pass
 	if err := os.Chmod(dir, passable); err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
 	s := &Server{t: t, dir: dir}
 	t.Cleanup(s.discard)
 	s.Start()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if s.url, err = s.srv.EnsureDatabase(ctx, "paidonce"); err != nil {
 		t.Fatalf("dbtest: %v", err)
@@ -136,7 +141,7 @@ func StartServer(t testing.TB) *Server {
 	return s
 }
 
-// set changes a setting of the whole server: of databases that tests copy from ours, too.
+// set changes a setting of the whole server, including the databases that tests copy.
 func (s *Server) set(ctx context.Context, name, value string) error {
 	conn, err := pgx.Connect(ctx, s.url)
 	if err != nil {
@@ -150,10 +155,12 @@ func (s *Server) set(ctx context.Context, name, value string) error {
 	return err
 }
 
-// URL returns the address of the server's migrated database. It stays the same over Kill, Stop and Start.
+// URL returns the address of the server's migrated database. It stays the same over Kill, Stop and
+// Start.
 func (s *Server) URL() string { return s.url }
 
-// Kill kills all processes of the server at once, as a power cut would: only what was committed is there after Start.
+// Kill kills all processes of the server at once, as a power cut would: only what was committed is
+// there after Start.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if err := s.srv.Kill(); err != nil {
@@ -161,10 +168,11 @@ func (s *Server) Kill() {
 	}
 }
 
-// Start starts the server after Kill or Stop, on the same port and data, and returns when it takes connections.
+// Start starts the server after Kill or Stop, on the same port and data, and returns when it
+// accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var err error
 	if s.srv != nil {
@@ -180,7 +188,7 @@ func (s *Server) Start() {
 	}
 }
 
-// Stop shuts the server down in order, if it runs. Start may follow.
+// Stop shuts the server down in order, if it is running. Start may follow.
 func (s *Server) Stop() {
 	s.t.Helper()
 	if err := s.srv.Halt(); err != nil {
@@ -193,7 +201,8 @@ func (s *Server) discard() {
 	folders := []string{s.dir}
 	if s.srv != nil {
 		s.srv.Stop()
-		folders = append(folders, s.srv.Dir()) // another one if the server's user could not reach ours
+		// The folder is another one if the server's user could not reach ours.
+		folders = append(folders, s.srv.Dir())
 	}
 	for _, dir := range folders {
 		if err := os.RemoveAll(dir); err != nil {

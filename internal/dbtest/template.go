@@ -13,7 +13,8 @@ import (
 	"paidonce/db"
 )
 
-// template returns the name of the migrated database that tests' databases are copied from, and makes it if need be.
+// template returns the name of the migrated database that tests' databases are copied from. It
+// creates it if need be.
 func (h *host) template(ctx context.Context) (string, error) {
 	h.templateOnce.Do(func() { h.templateName, h.templateErr = h.makeTemplate(ctx) })
 	return h.templateName, h.templateErr
@@ -33,7 +34,7 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // lets go of the lock too
-	// One process makes it, the others wait here and then find it.
+	// One process creates it; the others wait here and then find it.
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1, 0)", lockClass+1); err != nil {
 		return "", err
 	}
@@ -42,7 +43,8 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 	if err := conn.QueryRow(ctx, q, name).Scan(&exists); err != nil || exists {
 		return name, err
 	}
-	// Made under the name of a test's database, which a later process sweeps away should we be killed, and renamed when whole.
+	// It is created under the name of a test's database, which a later process drops if we are
+	// killed, and renamed when it is complete.
 	draft := testPrefix + h.token + "_template"
 	if err := h.createDatabase(ctx, draft, ""); err != nil {
 		return "", err
@@ -51,7 +53,7 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 		return "", errors.Join(err, h.exec(ctx, dropStatement(draft)))
 	}
 	from, to := pgx.Identifier{draft}.Sanitize(), pgx.Identifier{name}.Sanitize()
-	// Nobody can connect to it, so that nobody is ever connected when it is copied.
+	// It accepts no connections, so that nobody is connected when it is copied.
 	if err := h.exec(ctx, "ALTER DATABASE "+from+" ALLOW_CONNECTIONS false"); err != nil {
 		return "", err
 	}
@@ -61,7 +63,8 @@ func (h *host) makeTemplate(ctx context.Context) (string, error) {
 	return name, h.sweep(ctx, templatePrefix, hash) // the templates of older migrations
 }
 
-// migrationsHash is a hash of the migrations' names and texts: other migrations, another template.
+// migrationsHash returns a hash of the migrations' names and texts: other migrations need another
+// template.
 func migrationsHash() (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(db.Migrations, ".", func(path string, d fs.DirEntry, err error) error {
@@ -72,6 +75,6 @@ func migrationsHash() (string, error) {
 		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
 		return err
 	})
-	// Sixteen hex digits: nobody chooses migrations to collide.
+	// Sixteen hex digits are enough: nobody chooses migrations to collide.
 	return hex.EncodeToString(sum.Sum(nil))[:16], err
 }

@@ -21,36 +21,42 @@ import (
 )
 
 const (
-	// startPatience bounds one start: crash recovery of a development database takes seconds, a full disk's worth a minute.
-	startPatience = 2 * time.Minute
-	// stopPatience bounds one stop: a fast shutdown ends sessions and writes one checkpoint, 0.2 s when measured.
-	stopPatience = 30 * time.Second
-	// pollPause is how often we look whether a server came up or went away; a warm start takes some 70 ms.
+	// startTimeout bounds one start: crash recovery of a development database takes seconds, that
+	// of a full disk a minute.
+	startTimeout = 2 * time.Minute
+	// stopTimeout bounds one stop: a fast shutdown ends sessions and writes one checkpoint, 0.2 s
+	// when measured.
+	stopTimeout = 30 * time.Second
+	// pollPause is how often we look whether a server came up or went away; a warm start takes some
+	// 70 ms.
 	pollPause = 20 * time.Millisecond
-	// connectPatience bounds one try to connect to a server on this machine.
-	connectPatience = 2 * time.Second
-	// maxConnections is above what parallel tests with a pool each were seen to use; an idle slot costs some 20 KiB.
+	// connectTimeout bounds one try to connect to a server on this machine.
+	connectTimeout = 2 * time.Second
+	// maxConnections is above what parallel tests with a pool each were seen to use; an idle slot
+	// costs some 20 KiB.
 	maxConnections = 300
-	// lowPort and highPort bound the ports tried. They lie below every system's range for outgoing connections: inside it, a
-	// client that tries to reach a stopped server can be given that very port and connect to itself.
+	// lowPort and highPort bound the ports tried. They lie below every system's range for outgoing
+	// connections: inside it, a client that tries to reach a stopped server can be given that very
+	// port and connect to itself.
 	lowPort, highPort = 20000, 32000
 	// portTries is how many ports are tried before giving up; the second try hardly ever happens.
 	portTries = 20
 )
 
-// cluster is one data folder with the files around it. Every method that changes it is called with the control lock held.
+// cluster is one data folder with the files around it. The control lock must be held for every
+// method that changes it.
 type cluster struct {
-	dir   string
-	progs programs
-	acct  *account
-	fast  bool
-	log   *slog.Logger
-	hurry <-chan struct{} // closed: stop at once
+	dir     string
+	progs   programs
+	acct    *account
+	fast    bool
+	log     *slog.Logger
+	stopNow <-chan struct{} // closed when the server has to stop at once
 
-	password string // the superuser's; empty before ensure
+	password string // the superuser's; empty until ensure is called
 }
 
-// file is a path of ours for this major version.
+// file returns the path of the cluster's file for this major version.
 func (c *cluster) file(name string) string {
 	return filepath.Join(c.dir, name+strconv.Itoa(c.progs.major))
 }
@@ -63,14 +69,14 @@ func (c *cluster) running() (pidFile, bool) {
 	return pf, ok && isPostmaster(pf.pid, c.data())
 }
 
-// ensure makes the server run and returns its port, and whether it ran before.
+// ensure starts the server unless it runs, and returns its port and whether it ran before.
 func (c *cluster) ensure(ctx context.Context) (port int, adopted bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if c.password, err = c.readPassword(); err != nil {
 		return 0, false, err
 	}
-	if c.password == "" { // an earlier version started it, and let everybody in
+	if c.password == "" { // A version without passwords started it and admitted everybody.
 		if err := c.stop(); err != nil {
 			return 0, false, err
 		}
@@ -91,11 +97,13 @@ func (c *cluster) ensure(ctx context.Context) (port int, adopted bool, err error
 	return port, false, err
 }
 
-// prepare makes the data folder if there is none, and makes one that a crashed server left fit to start again.
+// prepare creates the data folder if there is none. It repairs one that a crashed server left, so
+// that the next server can start.
 func (c *cluster) prepare(ctx context.Context) error {
 	if _, err := os.Lstat(pidFilePath(c.data())); err == nil && c.fast {
-		// It was not shut down, and nothing was synced: what is on disk cannot be trusted. Renamed first, because backends that
-		// outlive their server for a moment write relative to the folder.
+		// The server was not shut down, and nothing was synced, so the files cannot be trusted. The
+		// folder is renamed first: backends that outlive their server for a moment write relative
+		// to it.
 		old := c.file("discarded")
 		if err := errors.Join(os.RemoveAll(old), os.Rename(c.data(), old), os.RemoveAll(old)); err != nil {
 			return err
@@ -113,7 +121,8 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return c.secure(ctx)
 }
 
-// initialise runs initdb in a folder of another name, the mark of an unfinished one, and renames it when all is done.
+// initialise runs initdb in a folder of another name, the mark of an unfinished one, and renames it
+// when all is done.
 func (c *cluster) initialise(ctx context.Context) error {
 	started := time.Now()
 	unfinished := c.file("unfinished")
@@ -124,7 +133,10 @@ func (c *cluster) initialise(ctx context.Context) error {
 		return err
 	}
 	err := c.newPassword(func(_, file string) error {
-		args := []string{"-D", unfinished, "-U", superuser, "--auth=scram-sha-256", "--pwfile=" + file, "--locale=C", "-E", "UTF8"}
+		args := []string{
+			"-D", unfinished, "-U", superuser, "--auth=scram-sha-256", "--pwfile=" + file,
+			"--locale=C", "-E", "UTF8",
+		}
 		if c.fast {
 			args = append(args, "--no-sync")
 		}
@@ -140,11 +152,12 @@ func (c *cluster) initialise(ctx context.Context) error {
 	if err := os.Rename(unfinished, c.data()); err != nil {
 		return err
 	}
-	c.log.Info("made a new database cluster", "data", c.data(), "took", time.Since(started).Round(time.Millisecond))
+	c.log.Info("made a new database cluster", "data", c.data(),
+		"took", time.Since(started).Round(time.Millisecond))
 	return nil
 }
 
-// launch starts the server: on the port of last time when that is free, else on another.
+// launch starts the server on the last port if that is free, else on another.
 func (c *cluster) launch(ctx context.Context) (int, error) {
 	last := 0
 	if text, err := os.ReadFile(c.file("port")); err == nil {
@@ -162,41 +175,44 @@ func (c *cluster) launch(ctx context.Context) (int, error) {
 		case try >= portTries || ctx.Err() != nil:
 			return 0, err
 		case strings.Contains(err.Error(), "could not bind"):
-			last = 0 // taken between our look and the server's
+			last = 0 // another program took the port after freePort looked
 		case strings.Contains(err.Error(), "pre-existing shared memory"):
-			time.Sleep(10 * pollPause) // backends of the server that crashed are about to notice
+			time.Sleep(10 * pollPause) // backends of the crashed server are about to end
 		default:
 			return 0, err
 		}
 	}
 }
 
-// settings are the server's options. They stand on its command line, so that a newer devpg needs no newer data folder.
+// settings returns the server's options. They are given on its command line, so that a newer devpg
+// needs no newer data folder.
 func (c *cluster) settings(port int) []string {
 	s := []string{
 		"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=",
 		"max_connections=" + strconv.Itoa(maxConnections), "timezone=UTC", "log_timezone=UTC",
 		"logging_collector=off", "log_destination=stderr", "log_line_prefix=%m [%p] %d ",
-		// In files of the data folder: a container has little /dev/shm, and nothing is left there by a server that was killed.
+		// Shared memory is in files of the data folder: a container has little /dev/shm, and a
+		// killed server would leave something there.
 		"dynamic_shared_memory_type=mmap",
 	}
 	if c.fast {
 		s = append(s, "fsync=off", "synchronous_commit=off", "full_page_writes=off",
-			"autovacuum=off", // it would visit every test's database, and hold up the copying of the template
+			// autovacuum would visit every test's database, and delay copies of the template
+			"autovacuum=off",
 		)
 	}
 	return s
 }
 
-// launchOn starts the server and waits until it answers. It leads a session of its own, so that Ctrl-C reaches us, who stop
-// it in order, and not it.
+// launchOn starts the server and waits until it answers. The server leads a session of its own, so
+// that Ctrl-C does not reach it: we stop it in order.
 func (c *cluster) launchOn(ctx context.Context, port int) error {
 	args := []string{"-D", c.data()}
 	for _, s := range c.settings(port) {
 		args = append(args, "-c", s)
 	}
 	logPath := c.file("log")
-	out, err := os.Create(logPath) // the log of the run before is of no use any more
+	out, err := os.Create(logPath) // the previous log is of no use any more
 	if err != nil {
 		return err
 	}
@@ -218,7 +234,8 @@ func (c *cluster) launchOn(ctx context.Context, port int) error {
 		}
 	}
 	if _, err = c.await(ctx, dead); err == nil {
-		c.log.Info("started PostgreSQL", "programs", c.progs.dir, "data", c.data(), "port", port, "pid", cmd.Process.Pid)
+		c.log.Info("started PostgreSQL", "programs", c.progs.dir, "data", c.data(), "port", port,
+			"pid", cmd.Process.Pid)
 		return nil
 	}
 	if !dead() {
@@ -229,7 +246,8 @@ func (c *cluster) launchOn(ctx context.Context, port int) error {
 	return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, tail(text))
 }
 
-// await waits until the server of this data folder answers on the port that its postmaster.pid names.
+// await waits until the server of this data folder answers on the port that its postmaster.pid
+// names.
 func (c *cluster) await(ctx context.Context, dead func() bool) (int, error) {
 	for {
 		if dead() {
@@ -254,9 +272,9 @@ func (c *cluster) await(ctx context.Context, dead func() bool) (int, error) {
 
 var errOtherServer = errors.New("another server answers on the port")
 
-// identify connects and checks that it is our server that answers.
+// identify connects and checks that our server answers.
 func (c *cluster) identify(ctx context.Context, port int) error {
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, databaseURL(port, "postgres", c.password))
 	if err != nil {
@@ -279,31 +297,34 @@ func (c *cluster) stop() error {
 	if !ok {
 		return nil
 	}
-	// SIGINT asks for a fast shutdown, SIGQUIT for an immediate one, which the next start recovers from.
+	// SIGINT asks for a fast shutdown, SIGQUIT for an immediate one, which the next start recovers
+	// from.
 	for _, s := range []struct {
-		signal syscall.Signal
-		hurry  <-chan struct{}
-	}{{syscall.SIGINT, c.hurry}, {syscall.SIGQUIT, nil}} {
-		if err := syscall.Kill(pf.pid, s.signal); errors.Is(err, syscall.ESRCH) { // it ended meanwhile
+		signal  syscall.Signal
+		stopNow <-chan struct{}
+	}{{syscall.SIGINT, c.stopNow}, {syscall.SIGQUIT, nil}} {
+		// The server has ended meanwhile.
+		if err := syscall.Kill(pf.pid, s.signal); errors.Is(err, syscall.ESRCH) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if c.ends(pf.pid, s.hurry) {
+		if c.ends(pf.pid, s.stopNow) {
 			return nil
 		}
 	}
 	return fmt.Errorf("PostgreSQL (process %d) does not stop", pf.pid)
 }
 
-// ends waits until the server has ended, and tells whether it has: not for longer than stopPatience, and not when there is hurry.
-func (c *cluster) ends(pid int, hurry <-chan struct{}) bool {
-	for deadline := time.Now().Add(stopPatience); time.Now().Before(deadline); {
+// ends waits until the server has ended and reports whether it has. It gives up after stopTimeout,
+// or when stopNow is closed.
+func (c *cluster) ends(pid int, stopNow <-chan struct{}) bool {
+	for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline); {
 		if !isPostmaster(pid, c.data()) {
 			return true
 		}
 		select {
-		case <-hurry:
+		case <-stopNow:
 			return false
 		case <-time.After(pollPause):
 		}
@@ -327,7 +348,7 @@ func freePort(want int) (int, error) {
 	return 0, fmt.Errorf("no free port: %w", err)
 }
 
-// tail returns the end of a program's output: what went wrong stands there.
+// tail returns the end of a program's output, where its errors are.
 func tail(text []byte) string {
 	const limit = 2000 // some twenty lines
 	if len(text) > limit {

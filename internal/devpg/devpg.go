@@ -11,17 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is a use of a running PostgreSQL server; other processes, and other Servers, may use the same one.
+// Server is one use of a running PostgreSQL server. Other processes, and other Servers, may use the
+// same one.
 type Server struct {
 	c    *cluster
 	port int
-	// users is held shared by everybody who uses the server, and asked for exclusively by whoever wants to stop it.
+	// users is locked shared by all who use the server, and exclusively by whoever wants to stop
+	// it.
 	users   *fileLock
 	adopted bool
 	stop    sync.Once
 }
 
-// Start returns the folder's server, started or adopted. ctx bounds only the start.
+// Start starts the folder's server, or adopts the running one. ctx bounds only the start.
 func Start(ctx context.Context, opt Options) (*Server, error) {
 	dir, acct, err := findPlace(ctx, opt.Dir, opt.logger())
 	if err != nil {
@@ -31,13 +33,17 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
 	}
-	s := &Server{c: &cluster{dir: dir, progs: progs, acct: acct, fast: opt.Fast, log: opt.logger(), hurry: opt.Hurry}}
+	s := &Server{
+		c: &cluster{
+			dir: dir, progs: progs, acct: acct, fast: opt.Fast, log: opt.logger(), stopNow: opt.StopNow,
+		},
+	}
 	control, err := lock(ctx, s.c.file("control"), true)
 	if err != nil {
 		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
 	}
 	defer control.unlock()
-	// Never waits for long: it is held exclusively only by who holds the control lock too.
+	// This never waits long: whoever locks users exclusively holds the control lock, too.
 	if s.users, err = lock(ctx, s.c.file("users"), false); err != nil {
 		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
 	}
@@ -48,13 +54,14 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the address of a database of the server with the password, whether that database exists or not; "postgres" always does.
+// URL returns the address of a database of the server with the password, whether that database
+// exists or not; "postgres" always does.
 func (s *Server) URL(database string) string { return databaseURL(s.port, database, s.c.password) }
 
 // Dir returns the folder that is in use: that of Options, or the one that stands in for it.
 func (s *Server) Dir() string { return s.c.dir }
 
-// EnsureDatabase makes the database unless it exists, and returns its URL.
+// EnsureDatabase creates the database unless it exists, and returns its URL.
 func (s *Server) EnsureDatabase(ctx context.Context, name string) (string, error) {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -62,7 +69,8 @@ func (s *Server) EnsureDatabase(ctx context.Context, name string) (string, error
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
-	// Looked for after the failure: before it, somebody else could still be making it.
+	// Whether it exists is checked after the failure: before it, somebody else could still be
+	// creating it.
 	if err != nil {
 		var exists bool
 		q := "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)"
@@ -76,7 +84,7 @@ func (s *Server) EnsureDatabase(ctx context.Context, name string) (string, error
 // Stop ends this use. The server is shut down if nobody else uses it.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		control, err := lock(ctx, s.c.file("control"), true)
 		if err != nil {
@@ -92,7 +100,7 @@ func (s *Server) Stop() {
 	})
 }
 
-// stopUnused stops the server if nobody uses it; the control lock is held.
+// stopUnused stops the server if nobody uses it. The control lock must be held.
 func (c *cluster) stopUnused() (stopped bool, err error) {
 	users, err := tryLock(c.file("users"), true)
 	if errors.Is(err, errBusy) {
@@ -105,9 +113,10 @@ func (c *cluster) stopUnused() (stopped bool, err error) {
 	return true, c.stop()
 }
 
-// Halt shuts the server down in order but keeps this use of it, so that Restart may follow. Only for a folder of one's own.
+// Halt shuts the server down in order but keeps this use of it, so that Restart may follow. It is
+// only for a folder that nobody else uses.
 func (s *Server) Halt() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	control, err := lock(ctx, s.c.file("control"), true)
 	if err != nil {
@@ -117,7 +126,8 @@ func (s *Server) Halt() error {
 	return s.c.stop()
 }
 
-// Kill kills the server with all its processes, as a power cut would; for tests. Only for a folder of one's own.
+// Kill kills the server with all its processes, as a power cut would. It is for tests, and only for
+// a folder that nobody else uses.
 func (s *Server) Kill() error {
 	pf, ok := s.c.running()
 	if !ok {
@@ -126,7 +136,8 @@ func (s *Server) Kill() error {
 	return killAll(pf.pid)
 }
 
-// Restart starts the server again after Kill or Halt, on the same port if that is free still, and waits for its recovery.
+// Restart starts the server again after Kill or Halt, on the same port if that is still free, and
+// waits for its recovery.
 func (s *Server) Restart(ctx context.Context) error {
 	control, err := lock(ctx, s.c.file("control"), true)
 	if err != nil {

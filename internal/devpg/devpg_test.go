@@ -19,7 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// helperFolder makes the test binary a process that starts the folder's server, says so, and stops when its input ends.
+// helperFolder makes the test binary a process that starts the folder's server, says so, and stops
+// when its input ends.
 const helperFolder = "DEVPG_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -42,18 +43,23 @@ func help(dir string) {
 	fmt.Println("stopped")
 }
 
-// helper starts a helper process and returns it with the URL that it told. When asked, it runs as another user.
+// helper starts a helper process and returns it with the URL that it told. When asked, it runs as
+// another user.
 func helper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, url string, say func() string) {
 	t.Helper()
 	return helperOf(t, exec.CommandContext(t.Context(), os.Args[0]), dir, as)
 }
 
-func helperOf(t *testing.T, cmd *exec.Cmd, dir string, as *account) (_ *exec.Cmd, url string, say func() string) {
+func helperOf(
+	t *testing.T, cmd *exec.Cmd, dir string, as *account,
+) (_ *exec.Cmd, url string, say func() string) {
 	t.Helper()
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), helperFolder+"="+dir)
 	if as != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: as.uid, Gid: as.gid}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: as.uid, Gid: as.gid},
+		}
 	}
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -81,7 +87,8 @@ func helperOf(t *testing.T, cmd *exec.Cmd, dir string, as *account) (_ *exec.Cmd
 	}
 }
 
-// folder returns a new folder that the server's user can reach; t.TempDir's parents are closed to it when we are root.
+// folder returns a new folder that the server's user can reach; t.TempDir's parents are closed to
+// it when we are root.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "devpg-test-") //nolint:usetesting // its parents are closed to PostgreSQL's user
@@ -218,7 +225,8 @@ func TestParentIsKilled(t *testing.T) {
 
 	s := start(t, Options{Dir: dir})
 	if !s.adopted || s.URL("postgres") != url {
-		t.Errorf("adopted %t, URL %s; want the running server, %s", s.adopted, s.URL("postgres"), url)
+		t.Errorf("adopted %t, URL %s; want the running server, %s", s.adopted, s.URL("postgres"),
+			url)
 	}
 	p := pid(t, s)
 	s.Stop()
@@ -276,7 +284,8 @@ func TestStalePidFileNamesAnInnocentProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
-	if err := os.WriteFile(pidFilePath(s.c.data()), fmt.Appendf(nil, "%d\n%s", innocent.Process.Pid, rest), 0o600); err != nil {
+	if err := os.WriteFile(pidFilePath(s.c.data()),
+		fmt.Appendf(nil, "%d\n%s", innocent.Process.Pid, rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Halt(); err != nil { // must not signal it
@@ -344,7 +353,9 @@ func TestReap(t *testing.T) {
 
 func TestCtrlCDoesNotReachTheServer(t *testing.T) {
 	t.Parallel()
-	s := start(t, Options{Dir: folder(t), Fast: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s := start(t, Options{
+		Dir: folder(t), Fast: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
 	ours, err1 := syscall.Getpgid(os.Getpid())
 	its, err2 := syscall.Getpgid(pid(t, s))
 	if err1 != nil || err2 != nil || ours == its {

@@ -13,11 +13,13 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// downloadVersion is what is fetched when the machine has no PostgreSQL: the newest that the library knows of.
+// downloadVersion is what is fetched when the machine has no PostgreSQL: the newest that the
+// library knows of.
 const downloadVersion = embeddedpostgres.V18
 
-// download fetches server programs with the embedded-postgres library and unpacks them below dir, where the server's user
-// can reach them (the library's own choice is the home folder, which is closed when we are root).
+// download fetches server programs with the embedded-postgres library and unpacks them below dir,
+// where the server's user can reach them (the library's own choice is the home folder, which is
+// closed when we are root).
 func download(ctx context.Context, dir string, acct *account, opt Options) (programs, error) {
 	target := filepath.Join(dir, "programs-"+string(downloadVersion))
 	if p, err := inspect(ctx, acct, filepath.Join(target, "bin")); err == nil {
@@ -31,9 +33,11 @@ func download(ctx context.Context, dir string, acct *account, opt Options) (prog
 	if p, err := inspect(ctx, acct, filepath.Join(target, "bin")); err == nil {
 		return p, nil // somebody else fetched them while we waited
 	}
-	opt.logger().Info("no PostgreSQL on this machine: downloading its programs, once", "version", downloadVersion)
+	opt.logger().Info("no PostgreSQL on this machine: downloading its programs, once",
+		"version", downloadVersion)
 
-	left, _ := filepath.Glob(filepath.Join(dir, "fetch-*")) // by downloads that were killed; ours alone runs now
+	// Downloads that were killed left these. Nobody else downloads now.
+	left, _ := filepath.Glob(filepath.Join(dir, "fetch-*"))
 	for _, path := range left {
 		_ = os.RemoveAll(path)
 	}
@@ -42,7 +46,9 @@ func download(ctx context.Context, dir string, acct *account, opt Options) (prog
 		return programs{}, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	unpack := filepath.Join(scratch, "programs") // renamed when whole, so that half a download is never taken for programs
+	// The folder is renamed when it is complete, so that half a download is never taken for
+	// programs.
+	unpack := filepath.Join(scratch, "programs")
 	if err := fetch(ctx, scratch, unpack, opt.repository); err != nil {
 		return programs{}, err
 	}
@@ -58,13 +64,14 @@ func download(ctx context.Context, dir string, acct *account, opt Options) (prog
 	return inspect(ctx, acct, filepath.Join(target, "bin"))
 }
 
-// fetch makes the library download and unpack. It has no call for only that: its Start also runs initdb and a server, and
-// keeps to rules of its own about folders (it empties RuntimePath, and wipes data of another version than Config.Version).
-// So it is given throw-away folders and an encoding that does not exist: its initdb fails at once, after the unpacking.
+// fetch makes the library download and unpack. The library has no call for only that: its Start
+// also runs initdb and a server, empties RuntimePath, and wipes data of another version than
+// Config.Version. So it gets throw-away folders and an encoding that does not exist: its initdb
+// fails at once, after the unpacking.
 func fetch(ctx context.Context, scratch, unpack, repository string) error {
 	cache := filepath.Join(scratch, "cache")
 	if home, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(home, "paidonce") // the archive is kept there, for other checkouts
+		cache = filepath.Join(home, "paidonce") // other checkouts find the archive there
 	}
 	port, err := freePort(0)
 	if err != nil {
@@ -80,7 +87,7 @@ func fetch(ctx context.Context, scratch, unpack, repository string) error {
 		cfg = cfg.BinaryRepositoryURL(repository)
 	}
 	done := make(chan error, 1)
-	go func() { done <- embeddedpostgres.NewDatabase(cfg).Start() }() // it knows no context
+	go func() { done <- embeddedpostgres.NewDatabase(cfg).Start() }() // it takes no context
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

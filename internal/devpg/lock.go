@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// lockPause is how long we wait between tries for a lock that another process holds: far below what starting a server
-// takes, far above what a try costs.
+// lockPause is how long we wait between tries for a lock that another process holds: far below what
+// starting a server takes, far above what a try costs.
 const lockPause = 20 * time.Millisecond
 
 // errBusy says that somebody else holds the lock.
 var errBusy = errors.New("locked by another process")
 
-// fileLock is a lock on a file that the kernel lets go of when the process dies, however it dies.
+// fileLock is a lock on a file. The kernel releases it when the process dies, in whatever way.
 type fileLock struct{ f *os.File }
 
 // tryLock takes the lock now or returns errBusy.
@@ -62,7 +62,8 @@ func lock(ctx context.Context, path string, exclusive bool) (*fileLock, error) {
 	}
 }
 
-// TryLock locks a file for this process alone, or returns [ErrLocked] if another one has it. The kernel lets go of it when the process dies. The file stays.
+// TryLock locks a file for this process alone, or returns [ErrLocked] if another one has it. The
+// kernel releases it when the process dies. The file stays.
 func TryLock(path string) (unlock func(), err error) {
 	l, err := tryLock(path, true)
 	switch {
@@ -74,8 +75,8 @@ func TryLock(path string) (unlock func(), err error) {
 	return l.unlock, nil
 }
 
-// unlock lets go. It unlocks rather than only closes: a child that is being forked at this very moment holds a copy of the
-// descriptor, and would keep the lock until it execs.
+// unlock releases the lock. Closing the file would not be enough: a child that is being forked at
+// this moment holds a copy of the descriptor, and would keep the lock until it execs.
 func (l *fileLock) unlock() {
 	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN)
 	_ = l.f.Close()

@@ -1,10 +1,13 @@
-// Package devpg runs a PostgreSQL server for development and for tests: it finds the programs (or downloads them), makes a
-// data folder, starts the server as an unprivileged user on a loopback port, and finds its way back after crashes.
+// Package devpg runs a PostgreSQL server for development and for tests: it finds the programs (or
+// downloads them), makes a data folder, starts the server as an unprivileged user on a loopback
+// port, and finds its way back after crashes.
 //
-// Several processes may use one folder: the first starts the server, later ones adopt it, the last one to leave stops it.
-// A process that is killed with SIGKILL leaves the server running; the next Start adopts it.
+// Several processes may use one folder: the first starts the server, later ones adopt it, the last
+// one to leave stops it. A process that is killed with SIGKILL leaves the server running; the next
+// Start adopts it.
 //
-// It is no production server: whoever can read the folder is its superuser. Other users of the machine are not: the password is in a file that they cannot read.
+// It is no production server: whoever can read the folder is its superuser. Other users of the
+// machine are not: the password is in a file that they cannot read.
 package devpg
 
 import (
@@ -15,26 +18,30 @@ import (
 	"strconv"
 )
 
-// MinMajor is the oldest PostgreSQL that is used; the schema and the statements are written for it and newer ones.
+// MinMajor is the oldest PostgreSQL that is used; the schema and the statements are written for it
+// and newer ones.
 const MinMajor = 14
 
 // ErrLocked says that another process holds a lock.
 var ErrLocked = errors.New("another process has it")
 
-// superuser is the role that initdb makes and that URL names.
+// superuser is the role that initdb creates and that URL names.
 const superuser = "postgres"
 
 // Options say where and how the server runs.
 type Options struct {
-	// Dir is the folder for data, log and locks. When we are root and the unprivileged user cannot reach it, a folder below
-	// /var/tmp is used instead, and Dir/postgres-folder names it.
+	// Dir is the folder for data, log and locks. When we are root and the unprivileged user cannot
+	// reach it, a folder below /var/tmp is used instead, and Dir/postgres-folder names it.
 	Dir string
-	// Fast trades durability for speed (fsync off): data may be lost in a crash, and are thrown away after one. Tests only.
+	// Fast trades durability for speed (fsync off): data may be lost in a crash, and are thrown
+	// away after one. Tests only.
 	Fast bool
-	// Log gets what a developer wants to know: which programs, which folder, which port. Nil: nothing is told.
+	// Log gets what a developer wants to know: which programs, which folder, which port. Nothing is
+	// logged if it is nil.
 	Log *slog.Logger
-	// Hurry, once it is closed, makes Stop, also one under way, ask for an immediate shutdown, from which the next Start recovers. May be nil.
-	Hurry <-chan struct{}
+	// Closing StopNow makes Stop, even one under way, ask for an immediate shutdown, from which the
+	// next Start recovers. It may be nil.
+	StopNow <-chan struct{}
 
 	// repository replaces the address that the embedded-postgres library downloads from; for tests.
 	repository string

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// ErrUnsupported is what Start returns on systems that devpg does not know how to lock files or drop privileges on.
-var ErrUnsupported = errors.New("the embedded PostgreSQL runs on Linux and macOS only: set DATABASE_URL (TEST_DATABASE_URL for tests) to a server of your own")
+// ErrUnsupported is returned by Start on systems where devpg cannot lock files or drop privileges.
+var ErrUnsupported = errors.New("the embedded PostgreSQL runs on Linux and macOS only: set " +
+	"DATABASE_URL (TEST_DATABASE_URL for tests) to a server of your own")
 
 // Server does not exist on this system.
 type Server struct{}

@@ -14,11 +14,15 @@ import (
 	"strings"
 )
 
-// hbaRules let nobody in who does not know the password. Nothing of ours listens on sockets or ::1, which initdb would let in as well.
-const hbaRules = "# Only this machine gets in, and only with the password: other users of the machine can connect, too.\n" +
-	"host all         all 127.0.0.1/32 scram-sha-256\nhost replication all 127.0.0.1/32 scram-sha-256\n"
+// hbaRules admit nobody without the password. Our programs do not use sockets or ::1, which initdb
+// would open as well.
+const hbaRules = "# Only this machine gets in, and only with the password: other users of the " +
+	"machine can connect, too.\n" +
+	"host all         all 127.0.0.1/32 scram-sha-256\n" +
+	"host replication all 127.0.0.1/32 scram-sha-256\n"
 
-// readPassword returns the superuser's password; empty for a folder of an earlier version, which trusted everybody on the machine.
+// readPassword returns the superuser's password. It is empty for a folder of an earlier version,
+// which trusted everybody on the machine.
 func (c *cluster) readPassword() (string, error) {
 	text, err := os.ReadFile(c.file("password"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,14 +31,15 @@ func (c *cluster) readPassword() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// writeHBA writes who gets in.
+// writeHBA writes the rules of who may connect.
 func (c *cluster) writeHBA(data string) error {
 	hba := filepath.Join(data, "pg_hba.conf")
 	return errors.Join(os.WriteFile(hba, []byte(hbaRules), 0o600), c.acct.give(hba))
 }
 
-// newPassword makes a password, unless there is one, and calls use with it and with a file that has it, which the server's user can read and which is gone
-// afterwards. Then it is kept, for the next start.
+// newPassword generates a password, unless there is one, and calls use with it and with a file that
+// holds it. The server's user can read the file, which is removed afterwards. Then the password is
+// kept for the next start.
 func (c *cluster) newPassword(use func(password, file string) error) error {
 	password, file := cmp.Or(c.password, rand.Text()), c.file("new-password")
 	defer func() { _ = os.Remove(file) }()
@@ -51,11 +56,14 @@ func (c *cluster) newPassword(use func(password, file string) error) error {
 	return nil
 }
 
-// secure gives the data of an earlier version a password. The server is not running, so it is run for this one statement by itself, without a port.
+// secure gives the data of an earlier version a password. No server is running, so PostgreSQL runs
+// in single-user mode, without a port, for this one statement.
 func (c *cluster) secure(ctx context.Context) error {
 	return c.newPassword(func(password, _ string) error {
-		cmd := c.acct.command(ctx, c.dir, c.progs.path("postgres"), "--single", "-D", c.data(), "-c", "dynamic_shared_memory_type=mmap", "postgres")
-		cmd.Stdin = strings.NewReader("ALTER ROLE " + superuser + " PASSWORD '" + password + "'\n") // letters and digits only
+		cmd := c.acct.command(ctx, c.dir, c.progs.path("postgres"), "--single", "-D", c.data(),
+			"-c", "dynamic_shared_memory_type=mmap", "postgres")
+		// The password has only letters and digits.
+		cmd.Stdin = strings.NewReader("ALTER ROLE " + superuser + " PASSWORD '" + password + "'\n")
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "ERROR:") {
 			return fmt.Errorf("setting a password: %w\n%s", err, tail(out))

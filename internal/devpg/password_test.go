@@ -14,10 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// refuses fails unless the server lets nobody in with these words, neither to query nor to replicate.
+// refuses fails unless the server lets nobody in with these words, neither to query nor to
+// replicate.
 func refuses(t *testing.T, address string) {
 	t.Helper()
-	for _, user := range []*url.Userinfo{url.User(superuser), url.UserPassword(superuser, ""), url.UserPassword(superuser, "guess"), url.User("nobody")} {
+	for _, user := range []*url.Userinfo{url.User(superuser), url.UserPassword(superuser, ""),
+		url.UserPassword(superuser, "guess"), url.User("nobody")} {
 		for _, replication := range []string{"", "database"} {
 			u, err := url.Parse(address)
 			if err != nil {
@@ -50,29 +52,36 @@ func TestOnlyThePasswordLetsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		text, _ := os.ReadFile(filepath.Join(s.Dir(), e.Name())) // not of folders, which are the server's alone
+		// not of folders, which are the server's alone
+		text, _ := os.ReadFile(filepath.Join(s.Dir(), e.Name()))
 		info, err := e.Info()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has := strings.Contains(string(text), s.c.password); has && (info.Mode().Perm() != 0o600 || e.Name() != filepath.Base(s.c.file("password"))) {
+		if has := strings.Contains(string(text), s.c.password); has &&
+			(info.Mode().Perm() != 0o600 || e.Name() != filepath.Base(s.c.file("password"))) {
 			t.Errorf("the password is in %s, which is %v", e.Name(), info.Mode())
 		}
 	}
 }
 
-// An earlier version trusted everybody on the machine. Its data are kept, and its server is closed to others, whether it still runs or not.
+// An earlier version trusted everybody on the machine. Its data are kept, and its server is closed
+// to others, whether it still runs or not.
 func TestDataOfAnEarlierVersionGetAPassword(t *testing.T) {
 	for name, runs := range map[string]bool{"running": true, "stopped": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t)
 			s := start(t, Options{Dir: dir})
 			exec1(t, s.URL("postgres"), "CREATE TABLE kept (n int)")
-			trust := []byte("host all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n")
-			if err := errors.Join(os.WriteFile(filepath.Join(s.c.data(), "pg_hba.conf"), trust, 0o600), s.c.acct.give(filepath.Join(s.c.data(), "pg_hba.conf")), os.Remove(s.c.file("password"))); err != nil {
+			trust := []byte("host all all 127.0.0.1/32 trust\n" +
+				"host replication all 127.0.0.1/32 trust\n")
+			if err := errors.Join(os.WriteFile(filepath.Join(s.c.data(), "pg_hba.conf"), trust,
+				0o600), s.c.acct.give(filepath.Join(s.c.data(), "pg_hba.conf")),
+				os.Remove(s.c.file("password"))); err != nil {
 				t.Fatal(err)
 			}
-			exec1(t, s.URL("postgres"), "ALTER ROLE postgres PASSWORD NULL; SELECT pg_reload_conf()")
+			exec1(t, s.URL("postgres"),
+				"ALTER ROLE postgres PASSWORD NULL; SELECT pg_reload_conf()")
 			if !runs {
 				s.Stop()
 			}
@@ -82,7 +91,8 @@ func TestDataOfAnEarlierVersionGetAPassword(t *testing.T) {
 			once := again.URL("postgres")
 			again.Stop()
 			if more := start(t, Options{Dir: dir}); more.URL("postgres") != once {
-				t.Error("the password is another one at the next start: what dev printed does not work any more")
+				t.Error("the password is another one at the next start: what dev printed does " +
+					"not work any more")
 			}
 		})
 	}

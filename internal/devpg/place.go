@@ -20,22 +20,23 @@ import (
 )
 
 const (
-	// fallbackParent takes the data when the project's own folder cannot be reached: it is on every Unix, and unlike /tmp it
-	// is kept over a reboot.
+	// fallbackParent holds the data when the server's user cannot reach the project's own folder.
+	// It exists on every Unix, and unlike /tmp it survives a reboot.
 	fallbackParent = "/var/tmp"
 	// pointerFile, in the folder that was asked for, names the one that is used instead.
 	pointerFile = "postgres-folder"
-	// folderMode lets the server's user pass through and nobody else look around.
+	// folderMode lets the server's user pass through the folder, and nobody else list it.
 	folderMode = 0o711
 )
 
-// account is the user that the server's programs run as; nil means as ourselves.
+// account is the user that the server's programs run as; nil means our own.
 type account struct {
 	name     string
 	uid, gid uint32
 }
 
-// command prepares a program of PostgreSQL, run as the account, in a folder that the account can reach.
+// command prepares a program of PostgreSQL, run as the account, in a folder that the account can
+// reach.
 func (a *account) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -47,12 +48,14 @@ func (a *account) command(ctx context.Context, dir, program string, args ...stri
 	return cmd
 }
 
-// environment is ours without PG* variables, which would redirect the programs, and with the C locale, which is on every
-// machine (on macOS the server refuses to start without a valid one).
+// environment returns our environment without PG* variables, which would redirect the programs, and
+// with the C locale, which every machine has. On macOS the server refuses to start without a valid
+// locale.
 func environment() []string {
 	var env []string
 	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "LC_") && !strings.HasPrefix(kv, "LANG") {
+		if !strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "LC_") &&
+			!strings.HasPrefix(kv, "LANG") {
 			env = append(env, kv)
 		}
 	}
@@ -67,7 +70,8 @@ func (a *account) give(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// reaches reports whether the account can stand in the folder: tried rather than computed, so that access lists count too.
+// reaches returns an error unless the account can enter the folder. It tries, so that access lists
+// count, too.
 func (a *account) reaches(ctx context.Context, dir string) error {
 	return a.command(ctx, dir, "/bin/sh", "-c", ":").Run()
 }
@@ -89,14 +93,16 @@ func unprivileged(ctx context.Context) (*account, error) {
 		}
 		a := &account{name: name, uid: uint32(uid), gid: uint32(gid)}
 		if err := a.reaches(ctx, "/"); err != nil {
-			return nil, fmt.Errorf("PostgreSQL does not run as root, and we cannot become user %s: %w", name, err)
+			return nil, fmt.Errorf("PostgreSQL does not run as root, and we cannot become "+
+				"user %s: %w", name, err)
 		}
 		return a, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or " +
+		"nobody to run it as")
 }
 
-// findPlace makes the folder and says who the server runs as.
+// findPlace creates the folder and returns it with the account that the server runs as.
 func findPlace(ctx context.Context, want string, log *slog.Logger) (string, *account, error) {
 	dir, err := makeFolder(want)
 	if err != nil {
@@ -112,14 +118,17 @@ func findPlace(ctx context.Context, want string, log *slog.Logger) (string, *acc
 	}
 	sum := sha256.Sum256([]byte(dir))
 	// Twelve hex digits: enough to keep the projects of one machine apart, short enough to read.
-	instead, err := makeFolder(filepath.Join(fallbackParent, "paidonce-"+hex.EncodeToString(sum[:])[:12]))
+	instead, err := makeFolder(filepath.Join(fallbackParent,
+		"paidonce-"+hex.EncodeToString(sum[:])[:12]))
 	if err != nil {
 		return "", nil, err
 	}
 	if err := acct.reaches(ctx, instead); err != nil {
-		return "", nil, fmt.Errorf("user %s reaches neither %s (%w) nor %s (%w)", acct.name, dir, reachErr, instead, err)
+		return "", nil, fmt.Errorf("user %s reaches neither %s (%w) nor %s (%w)", acct.name, dir,
+			reachErr, instead, err)
 	}
-	log.Info("PostgreSQL's data are kept outside of the project, because its user cannot reach the project's folder",
+	log.Info("PostgreSQL's data are kept outside of the project, because its user cannot reach "+
+		"the project's folder",
 		"user", acct.name, "unreachable", dir, "folder", instead)
 	if err := os.WriteFile(filepath.Join(dir, pointerFile), []byte(instead+"\n"), 0o644); err != nil { //nolint:gosec // no secret
 		log.Warn("cannot leave a note of where the data are", "err", err)
@@ -127,8 +136,9 @@ func findPlace(ctx context.Context, want string, log *slog.Logger) (string, *acc
 	return instead, acct, nil
 }
 
-// makeFolder makes a folder and returns its path without symbolic links. Where everybody may make folders (/tmp, /var/tmp)
-// one that somebody else prepared is refused: its owner could swap the data or the programs.
+// makeFolder creates a folder and returns its path without symbolic links. Where everybody may
+// create folders (/tmp, /var/tmp), one that another user prepared is refused: its owner could
+// replace the data or the programs.
 func makeFolder(want string) (string, error) {
 	abs, err := filepath.Abs(want)
 	if err != nil {
@@ -151,7 +161,8 @@ func makeFolder(want string) (string, error) {
 			return "", err
 		}
 		st, ok := info.Sys().(*syscall.Stat_t)
-		if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&groupAndOthers != 0 {
+		if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() ||
+			info.Mode().Perm()&groupAndOthers != 0 {
 			return "", fmt.Errorf("%s was not made by us or is writable by others: remove it", abs)
 		}
 	}

@@ -121,11 +121,13 @@ func TestFolderThatSomebodyElsePrepared(t *testing.T) {
 func TestPgBindirIsTheOnlyPlace(t *testing.T) {
 	dir := folder(t)
 	t.Setenv("PG_BINDIR", dir)
-	if _, err := Start(t.Context(), Options{Dir: folder(t)}); err == nil || !strings.Contains(err.Error(), "PG_BINDIR") {
+	if _, err := Start(t.Context(), Options{Dir: folder(t)}); err == nil ||
+		!strings.Contains(err.Error(), "PG_BINDIR") {
 		t.Errorf("error %v, want one that names PG_BINDIR", err)
 	}
 	fakePrograms(t, dir, "postgres (PostgreSQL) 13.22")
-	if _, err := Start(t.Context(), Options{Dir: folder(t)}); err == nil || !strings.Contains(err.Error(), "at least 14") {
+	if _, err := Start(t.Context(), Options{Dir: folder(t)}); err == nil ||
+		!strings.Contains(err.Error(), "at least 14") {
 		t.Errorf("error %v, want one that says which version is needed", err)
 	}
 	fakePrograms(t, dir, "postgres (PostgreSQL) 19beta1")
@@ -166,7 +168,8 @@ func fakePrograms(t *testing.T, dir, version string) {
 	}
 }
 
-// TestDownload serves an archive in the layout of the library's repository, and sees it unpacked where every user can run it.
+// TestDownload serves an archive in the layout of the library's repository, and sees it unpacked
+// where every user can run it.
 func TestDownload(t *testing.T) {
 	xz, err := exec.LookPath("xz")
 	if err != nil {
@@ -177,9 +180,11 @@ func TestDownload(t *testing.T) {
 	script := []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 18.3'\n")
 	for _, name := range []string{"bin/postgres", "bin/initdb", "bin/pg_ctl"} {
 		if name == "bin/initdb" {
-			script = []byte("#!/bin/sh\nexit 1\n") // as the real one when it reads of an encoding that does not exist
+			// as the real one when it reads of an encoding that does not exist
+			script = []byte("#!/bin/sh\nexit 1\n")
 		}
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o700, Size: int64(len(script)), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o700, Size: int64(len(script)),
+			Typeflag: tar.TypeReg}); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = w.Write(script)
@@ -231,7 +236,8 @@ func TestDownload(t *testing.T) {
 	opt.repository = "http://127.0.0.1:1"
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	if _, err := choosePrograms(context.Background(), folder(t), acct, opt); err == nil || !strings.Contains(err.Error(), "PG_BINDIR") {
+	if _, err := choosePrograms(context.Background(), folder(t), acct, opt); err == nil ||
+		!strings.Contains(err.Error(), "PG_BINDIR") {
 		t.Errorf("error %v, want one that tells what to do", err)
 	}
 }

@@ -18,14 +18,16 @@ import (
 	"time"
 )
 
-// pidFile is what PostgreSQL writes into postmaster.pid: process, data folder, start time, port, …, one a line.
+// pidFile is what PostgreSQL writes into postmaster.pid: process, data folder, start time, port, …,
+// one a line.
 type pidFile struct {
 	pid, port int
 }
 
 func pidFilePath(data string) string { return filepath.Join(data, "postmaster.pid") }
 
-// readPidFile returns what postmaster.pid says; ok is false when there is none or it is not whole yet.
+// readPidFile returns what postmaster.pid says; ok is false when there is none or it is not whole
+// yet.
 func readPidFile(data string) (pf pidFile, ok bool) {
 	text, err := os.ReadFile(pidFilePath(data))
 	if err != nil {
@@ -43,8 +45,9 @@ func readPidFile(data string) (pf pidFile, ok bool) {
 	return pf, true
 }
 
-// isPostmaster reports whether a process is the server of this very data folder. A process id alone proves nothing: after a
-// crash, or in a restarted container, it may be anybody's, and pg_ctl would send its signals there.
+// isPostmaster reports whether a process is the server of this very data folder. A process id alone
+// proves nothing: after a crash, or in a restarted container, it may be anybody's, and pg_ctl would
+// send its signals there.
 func isPostmaster(pid int, data string) bool {
 	args, err := arguments(pid)
 	if err != nil || len(args) == 0 || !strings.HasPrefix(filepath.Base(args[0]), "postgres") {
@@ -54,25 +57,28 @@ func isPostmaster(pid int, data string) bool {
 	return i >= 0 && i+1 < len(args) && args[i+1] == data
 }
 
-// exitPatience is how long we wait for a process without a command line to be gone. A process that exits loses the former a
-// moment before it is; a kernel thread never has one.
-const exitPatience = time.Second
+// exitTimeout is how long we wait for a process without a command line to be gone. An exiting
+// process loses its command line a moment before it ends; a kernel thread never has one.
+const exitTimeout = time.Second
 
-// arguments returns the command line of a process; empty for one that is dead but not yet waited for.
+// arguments returns the command line of a process. It is empty for one that is dead but not yet
+// waited for.
 func arguments(pid int) ([]string, error) {
 	if runtime.GOOS == "linux" { // ps is not on every Linux
-		for deadline := time.Now().Add(exitPatience); ; time.Sleep(pollPause) {
+		for deadline := time.Now().Add(exitTimeout); ; time.Sleep(pollPause) {
 			text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 			if err != nil || len(text) > 0 || gone(pid) || time.Now().After(deadline) {
 				return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00"), err
 			}
 		}
 	}
-	out, err := exec.CommandContext(context.Background(), "ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-ww", "-o", "command=",
+		"-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return nil, err
 	}
-	// ps joins the arguments with blanks. Ours start with "postgres -D FOLDER -c", so the folder is what stands between.
+	// ps joins the arguments with blanks. Ours start with "postgres -D FOLDER -c", so the folder is
+	// what comes between.
 	line := strings.TrimSpace(string(out))
 	program, rest, ok := strings.Cut(line, " -D ")
 	if !ok {
@@ -82,13 +88,15 @@ func arguments(pid int) ([]string, error) {
 	return []string{program, "-D", folder}, nil
 }
 
-// gone reports whether no process of that id runs; one that only waits to be collected by its parent does not.
+// gone reports whether no process of that id runs. One that only waits to be collected by its
+// parent counts as gone.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
 	if runtime.GOOS != "linux" {
-		state, err := exec.CommandContext(context.Background(), "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+		state, err := exec.CommandContext(context.Background(), "ps", "-o", "state=",
+			"-p", strconv.Itoa(pid)).Output()
 		return err != nil || strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -99,8 +107,8 @@ func gone(pid int) bool {
 	return bytes.HasPrefix(after, []byte("Z"))
 }
 
-// children lists the direct children of a process: a server's backends and helpers, each of which leads a process group of
-// its own, so that signalling the server's group would miss them.
+// children lists the direct children of a process. Those of a server are its backends and helpers,
+// each of which leads its own process group: a signal to the server's group would miss them.
 func children(parent int) ([]int, error) {
 	if runtime.GOOS != "linux" {
 		out, err := exec.CommandContext(context.Background(), "ps", "-axo", "pid=,ppid=").Output()
@@ -139,8 +147,8 @@ func children(parent int) ([]int, error) {
 	return pids, nil
 }
 
-// killAll kills a server and all its processes at once, as a power cut would. The server is halted first: else it could
-// start a helper between the listing and the kill.
+// killAll kills a server and all its processes at once, as a power cut would. It stops the server
+// first, which could otherwise start a helper between the listing and the kill.
 func killAll(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err
@@ -152,7 +160,7 @@ func killAll(pid int) error {
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(stopPatience)
+	deadline := time.Now().Add(stopTimeout)
 	for _, p := range append(backends, pid) {
 		for !gone(p) {
 			if time.Now().After(deadline) {
@@ -164,9 +172,9 @@ func killAll(pid int) error {
 	return nil
 }
 
-// disarm replaces the process id in a stale postmaster.pid when some other process has that id now: PostgreSQL would take it
-// for a running server. The file itself stays, since its other lines are how PostgreSQL notices that backends of the dead
-// server still write to the data.
+// disarm replaces the process id in a stale postmaster.pid if another process has that id now:
+// PostgreSQL would take that one for a running server. The file itself stays: by its other lines
+// PostgreSQL notices that backends of the dead server still write to the data.
 func disarm(data string) error {
 	pf, ok := readPidFile(data)
 	if !ok || errors.Is(syscall.Kill(pf.pid, 0), syscall.ESRCH) {
@@ -177,7 +185,8 @@ func disarm(data string) error {
 		return err
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
-	const nobody = "2147483647"                                         // above the highest process id of any system
+	// This is above the highest process id of any system.
+	const nobody = "2147483647"
 	f, err := os.OpenFile(pidFilePath(data), os.O_WRONLY|os.O_TRUNC, 0) // keeps owner and mode
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ type programs struct {
 
 func (p programs) path(name string) string { return filepath.Join(p.dir, name) }
 
-// versionOutput is what `postgres --version` prints: "postgres (PostgreSQL) 15.18 (Debian 15.18-0)", "… 18beta2".
+// versionOutput is what `postgres --version` prints: "postgres (PostgreSQL) 15.18 (Debian
+// 15.18-0)", "… 18beta2".
 var versionOutput = regexp.MustCompile(`\(PostgreSQL\) (\d+)(?:\.(\d+))?`)
 
 // usualFolders are where packages put the server's programs; Debian and PGDG keep them off PATH.
@@ -41,7 +42,8 @@ func usualFolders() []string {
 	}
 }
 
-// findPrograms returns what this machine has, newest first; PG_BINDIR, when set, is the only place looked at.
+// findPrograms returns the programs of this machine, newest first. If PG_BINDIR is set, no other
+// place is searched.
 func findPrograms(ctx context.Context, acct *account) ([]programs, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
 		p, err := inspect(ctx, acct, dir)
@@ -73,7 +75,8 @@ func findPrograms(ctx context.Context, acct *account) ([]programs, error) {
 	return all, ctx.Err()
 }
 
-// inspect asks the server in a folder for its version, as the user that will run it: what that user cannot execute is of no use.
+// inspect asks the server in a folder for its version, as the user that will run it: programs which
+// that user cannot execute are of no use.
 func inspect(ctx context.Context, acct *account, dir string) (programs, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -96,13 +99,14 @@ func inspect(ctx context.Context, acct *account, dir string) (programs, error) {
 	p.major, _ = strconv.Atoi(m[1])
 	p.minor, _ = strconv.Atoi(m[2])
 	if p.major < MinMajor {
-		return p, fmt.Errorf("%s is PostgreSQL %d; at least %d is needed", p.path("postgres"), p.major, MinMajor)
+		return p, fmt.Errorf("%s is PostgreSQL %d; at least %d is needed", p.path("postgres"),
+			p.major, MinMajor)
 	}
 	return p, nil
 }
 
-// choosePrograms picks the programs for a folder: those that can read data which are there already, so that an upgrade of
-// the machine does not look like a loss of all data; else the newest; else a download.
+// choosePrograms picks the programs for a folder: those that can read the data there, so that an
+// upgrade of the machine does not look like a loss of all data; else the newest; else a download.
 func choosePrograms(ctx context.Context, dir string, acct *account, opt Options) (programs, error) {
 	var found []programs
 	if !opt.onlyDownload {
@@ -114,8 +118,10 @@ func choosePrograms(ctx context.Context, dir string, acct *account, opt Options)
 	if len(found) == 0 {
 		p, err := download(ctx, dir, acct, opt)
 		if err != nil {
-			return p, errors.Join(errors.New("no PostgreSQL server programs were found, and they cannot be downloaded: "+
-				"install PostgreSQL, or set PG_BINDIR to its programs or DATABASE_URL to a server"), err)
+			return p, errors.Join(errors.New("no PostgreSQL server programs were found, and they "+
+				"cannot be downloaded: "+
+				"install PostgreSQL, or set PG_BINDIR to its programs or DATABASE_URL to a server"),
+				err)
 		}
 		return p, nil
 	}
@@ -125,7 +131,8 @@ func choosePrograms(ctx context.Context, dir string, acct *account, opt Options)
 		}
 	}
 	if old, _ := filepath.Glob(filepath.Join(dir, "data[0-9][0-9]")); len(old) > 0 {
-		opt.logger().Warn("the data of another PostgreSQL version are left as they are; its programs are gone", "data", old)
+		opt.logger().Warn("the data of another PostgreSQL version are left as they are; its "+
+			"programs are gone", "data", old)
 	}
 	return found[0], nil
 }

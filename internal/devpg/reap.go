@@ -10,19 +10,21 @@ import (
 	"time"
 )
 
-// reapPause is the shortest nap between two looks: fifty a second were seen to take 3 % of a core.
+// reapPause is the shortest pause between two checks: fifty checks a second took 3 % of a core.
 const reapPause = 250 * time.Millisecond
 
-// Reap waits until nobody has used the folder's servers for the given time, stops them, and returns; with remove it then
-// removes the folder. It is for a process that outlives those that use the server and may be killed: the kernel drops their
-// locks, and Reap notices. At most one runs for a folder; further ones return at once.
+// Reap waits until nobody has used the folder's servers for the given time, stops them, and
+// returns; with remove it then removes the folder. It is for a process that outlives those that use
+// the server and may be killed: the kernel drops their locks, and Reap notices. At most one runs
+// for a folder; further ones return at once.
 func Reap(dir string, idle time.Duration, remove bool) {
 	self, err := tryLock(filepath.Join(dir, "reaper"), true)
 	if err != nil {
 		return
 	}
-	// A tenth of the idle time is a fair error for it. A reaper looks as long as tests run, so it must cost nothing next to
-	// them; more than a second's nap would be slow to notice a removed folder.
+	// A tenth of the idle time is a fair error for it. A reaper runs as long as the tests do, so it
+	// must cost nothing beside them; but with pauses of more than a second it would be slow to
+	// notice a removed folder.
 	nap := min(max(idle/10, reapPause), time.Second)
 	for since := time.Now(); ; time.Sleep(nap) {
 		if _, err := os.Stat(dir); err != nil {
@@ -40,8 +42,8 @@ func Reap(dir string, idle time.Duration, remove bool) {
 	}
 }
 
-// stopAll stops all servers of a folder, if nobody uses any, and lets go of the reaper's lock before it lets anybody start
-// one again: who starts one then finds that there is no reaper, and gets itself one.
+// stopAll stops all servers of a folder, if nobody uses any. It releases the reaper's lock before
+// anybody can start a server again: whoever does then finds no reaper, and starts one.
 func stopAll(dir string, self *fileLock) bool {
 	all := clusters(dir)
 	for _, c := range all {
@@ -60,7 +62,7 @@ func stopAll(dir string, self *fileLock) bool {
 	return true
 }
 
-// clusters returns those whose data are in a folder, with no more in them than stopping needs.
+// clusters returns the clusters of a folder, with only the fields that stopping needs.
 func clusters(dir string) []*cluster {
 	var all []*cluster
 	entries, _ := os.ReadDir(dir) // none: nothing to stop

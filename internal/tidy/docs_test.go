@@ -13,7 +13,8 @@ var (
 	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	fenced       = regexp.MustCompile("(?ms)^```.*?^```$")
 	// placeNamed is a file in backticks and, in parentheses, what is in it.
-	placeNamed = regexp.MustCompile("`([\\w/.]+\\.(?:go|sql|yaml|md))`(?: \\(((?:`\\w+`(?:, )?)+)\\))?")
+	placeNamed = regexp.MustCompile("`([\\w/.]+\\.(?:go|sql|yaml|md))`(?: \\(((?:`\\w+`(?:, " +
+		")?)+)\\))?")
 )
 
 // anchors are what links to a page may end in, made of its headings as code hosts do.
@@ -34,7 +35,7 @@ func anchors(page string) map[string]bool {
 	return all
 }
 
-// Every link of our pages to a page or file of the repository leads there.
+// Every link in our pages to a page or file of the repository has a target.
 func TestLinksOfTheDocs(t *testing.T) {
 	pages := 0
 	for _, name := range files(t) {

@@ -6,12 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// ofOneMachine matches what means something on the author's machine or network only. The patterns are written so that they do
-// not match themselves.
+// ofOneMachine matches paths and addresses that exist only on the author's machine or network. The
+// patterns are written so that they do not match themselves.
 var ofOneMachine = []*regexp.Regexp{
 	regexp.MustCompile(`(?:^|[^\w.*}-])/(?:work|root)/`),
 	regexp.MustCompile(`(?:^|[^\w.*}-])/(?:home|Users)/[a-z]\w*/`),
@@ -19,14 +20,17 @@ var ofOneMachine = []*regexp.Regexp{
 	regexp.MustCompile(`registry\.npmjs\.org`),
 }
 
-// everywhere is what matches but is the same on every machine that has it.
+// everywhere matches exceptions: they are the same on every machine that has them.
 var everywhere = regexp.MustCompile(`/home/linuxbrew/`)
 
-// files are the names of all files of the repository. Not only what is committed: what is about to be, too.
+// files returns the names of all files of the repository, including those that are not committed
+// yet.
 func files(t *testing.T) []string {
 	t.Helper()
-	_, _ = os.Stat(filepath.Join(root, ".git", "index")) // so that go test notices when the list changes
-	git := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	// This makes go test notice when the list changes.
+	_, _ = os.Stat(filepath.Join(root, ".git", "index"))
+	git := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard")
 	git.Dir = root
 	list, err := git.Output()
 	if err != nil {
@@ -35,7 +39,30 @@ func files(t *testing.T) []string {
 	return strings.Split(strings.Trim(string(list), "\x00"), "\x00")
 }
 
+// mark matches the number of an entry in a list that is not in the repository. A few words say
+// more.
+var mark = regexp.MustCompile(`\b(?:[Tt]raps? \d+|PB-\d+|N-\d{3})\b`)
+
 func TestNoPathsOfOneMachine(t *testing.T) {
+	eachLine(t, func(at, line string) {
+		if found := machinePath(line); found != "" {
+			t.Errorf("%s: %q belongs to one machine", at, found)
+		}
+	})
+}
+
+func TestNoMarksOfOtherDocuments(t *testing.T) {
+	eachLine(t, func(at, line string) {
+		if found := mark.FindString(line); found != "" {
+			t.Errorf("%s: %q is a number in a list that nobody has: say in words what it is", at,
+				found)
+		}
+	})
+}
+
+// eachLine calls visit for each line of the repository's files of text, with its place.
+func eachLine(t *testing.T, visit func(at, line string)) {
+	t.Helper()
 	for _, name := range files(t) {
 		if filepath.Base(name) == "go.sum" {
 			continue
@@ -45,14 +72,12 @@ func TestNoPathsOfOneMachine(t *testing.T) {
 			continue // removed but not yet committed, a link to a folder, or no text
 		}
 		for i, line := range strings.Split(string(text), "\n") {
-			if found := machinePath(line); found != "" {
-				t.Errorf("%s:%d: %q belongs to one machine", name, i+1, found)
-			}
+			visit(name+":"+strconv.Itoa(i+1), line)
 		}
 	}
 }
 
-// machinePath returns what of a line belongs to one machine, or nothing.
+// machinePath returns the part of a line that belongs to one machine, or nothing.
 func machinePath(line string) string {
 	line = everywhere.ReplaceAllString(line, "")
 	for _, pattern := range ofOneMachine {

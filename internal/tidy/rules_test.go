@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// longestFile and longestFunction are in lines: a file that is read in one go, a function that fits a screen.
+	// longestFile and longestFunction are in lines: a file that is read in one go, a function that
+	// fits a screen.
 	longestFile     = 400
 	longestFunction = 70
 )
@@ -30,12 +31,14 @@ func sizesRule(s *source, report reporter) {
 		}
 		lines := s.fset.Position(f.Body.Rbrace).Line - s.fset.Position(f.Body.Lbrace).Line - 1
 		if lines > longestFunction {
-			report("%s: %s has %d lines, more than %d", s.position(f.Pos()), f.Name.Name, lines, longestFunction)
+			report("%s: %s has %d lines, more than %d", s.position(f.Pos()), f.Name.Name, lines,
+				longestFunction)
 		}
 	}
 }
 
-// TestClock: staleness, expiry and windows are decided by the database's clock, of which there is one.
+// TestClock checks that staleness, expiry and windows are decided by the database's clock, of which
+// there is one.
 func TestClock(t *testing.T) { each(t, clockRule) }
 
 func clockRule(s *source, report reporter) {
@@ -44,28 +47,37 @@ func clockRule(s *source, report reporter) {
 		return
 	}
 	s.uses(func(importPath, name string, at token.Pos) {
-		if importPath == "time" && slices.Contains([]string{"Now", "Since", "Until"}, name) && !s.granted(at, "clock") {
-			report("%s: time.%s: decide in SQL (//tidy:clock and a reason grants an exception)", s.position(at), name)
+		if importPath == "time" && slices.Contains([]string{"Now", "Since", "Until"}, name) &&
+			!s.granted(at, "clock") {
+			report("%s: time.%s: decide in SQL (//tidy:clock and a reason grants an exception)",
+				s.position(at), name)
 		}
 	})
 }
 
-// TestSharedHTTP: the default client has no time limit, and whoever changes the default transport changes it for all.
+// TestSharedHTTP forbids the default HTTP client and transport: the client has no time limit, and
+// whoever changes the transport changes it for all.
 func TestSharedHTTP(t *testing.T) { each(t, sharedHTTPRule) }
 
 func sharedHTTPRule(s *source, report reporter) {
-	shared := []string{"DefaultClient", "DefaultTransport", "DefaultServeMux", "Get", "Head", "Post", "PostForm", "Handle", "HandleFunc"}
-	if s.isTest || slices.Contains(forTests, s.pkg) {
+	shared := []string{
+		"DefaultClient", "DefaultTransport", "DefaultServeMux", "Get", "Head", "Post", "PostForm",
+		"Handle", "HandleFunc",
+	}
+	table, _ := packageTable() // its errors are those of TestImportTable
+	if s.isTest || table[s.inTable()].forTests {
 		return
 	}
 	s.uses(func(importPath, name string, at token.Pos) {
 		if importPath == "net/http" && slices.Contains(shared, name) && !s.granted(at, "http") {
-			report("%s: http.%s is shared by everybody (//tidy:http and a reason grants an exception)", s.position(at), name)
+			report("%s: http.%s is shared by everybody (//tidy:http and a reason grants an "+
+				"exception)", s.position(at), name)
 		}
 	})
 }
 
-// TestOutput: packages log through slog, with the logger that they are given; only programs print.
+// TestOutput checks that packages log through the slog logger that they are given; only programs
+// print.
 func TestOutput(t *testing.T) { each(t, outputRule) }
 
 func outputRule(s *source, report reporter) {
@@ -84,7 +96,7 @@ func outputRule(s *source, report reporter) {
 	})
 }
 
-// TestNoInit: what happens before main happens unseen.
+// TestNoInit forbids init functions: what happens before main happens unseen.
 func TestNoInit(t *testing.T) { each(t, noInitRule) }
 
 func noInitRule(s *source, report reporter) {

@@ -8,7 +8,8 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// TestSchemaIsCommented: every table and column of ours says what it is for, where an operator sees it: \d+ in psql.
+// TestSchemaIsCommented checks that every table and column has a comment, where an operator sees
+// it: with \d+ in psql.
 func TestSchemaIsCommented(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), dbtest.New(t))
 	if err != nil {
@@ -38,7 +39,8 @@ func TestSchemaIsCommented(t *testing.T) {
 		t.Errorf("%s has no comment", name)
 	}
 	var tables int
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").Scan(&tables); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").Scan(&tables); err != nil {
 		t.Fatal(err)
 	}
 	if tables < 2 { // that of the versions and at least one other

@@ -38,7 +38,8 @@ func (s *source) position(at token.Pos) string {
 	return s.name + ":" + strconv.Itoa(s.fset.Position(at).Line)
 }
 
-// line returns the text of the line that a position is on, for comments that grant an exception there.
+// line returns the text of the line that a position is on, for comments that grant an exception
+// there.
 func (s *source) line(at token.Pos) string {
 	lines := bytes.Split(s.text, []byte("\n"))
 	return string(lines[s.fset.Position(at).Line-1])
@@ -106,13 +107,14 @@ var sources = sync.OnceValues(func() ([]*source, error) {
 	return all, err
 })
 
-// enter says whether a folder's files are of this module.
+// enter returns filepath.SkipDir for a folder whose files are not of this module.
 func enter(dir string) error {
 	base := filepath.Base(dir)
 	if dir == root {
 		return nil
 	}
-	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || slices.Contains([]string{"bin", "node_modules", "testdata"}, base) {
+	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
+		slices.Contains([]string{"bin", "node_modules", "testdata"}, base) {
 		return filepath.SkipDir
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -128,7 +130,10 @@ func load(name string) (*source, error) {
 		return nil, err
 	}
 	rel = filepath.ToSlash(rel)
-	s := &source{name: rel, pkg: path.Dir(rel), isTest: strings.HasSuffix(rel, "_test.go"), fset: token.NewFileSet()}
+	s := &source{
+		name: rel, pkg: path.Dir(rel), isTest: strings.HasSuffix(rel, "_test.go"),
+		fset: token.NewFileSet(),
+	}
 	s.text, err = os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // removed while we walked
@@ -143,7 +148,8 @@ func load(name string) (*source, error) {
 }
 
 func (s *source) parse() (err error) {
-	s.file, err = parser.ParseFile(s.fset, s.name, s.text, parser.ParseComments|parser.SkipObjectResolution)
+	s.file, err = parser.ParseFile(s.fset, s.name, s.text,
+		parser.ParseComments|parser.SkipObjectResolution)
 	return err
 }
 
@@ -158,7 +164,8 @@ func compiles(file *ast.File) bool {
 			if err != nil {
 				return true
 			}
-			return slices.ContainsFunc([][]string{{"linux", "unix"}, {"darwin", "unix"}, {"windows"}}, func(tags []string) bool {
+			return slices.ContainsFunc([][]string{{"linux", "unix"}, {"darwin", "unix"},
+				{"windows"}}, func(tags []string) bool {
 				return expr.Eval(func(tag string) bool { return slices.Contains(tags, tag) })
 			})
 		}
@@ -176,7 +183,7 @@ func each(t *testing.T, rule func(*source, reporter)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 10 { // fewer than the foundations alone have: then we look in the wrong place
+	if len(all) < 10 { // with so few files we look in the wrong folder
 		t.Fatalf("only %d Go files found", len(all))
 	}
 	for _, s := range all {

@@ -1,7 +1,8 @@
 // Package publish publishes events to streams that have many readers: NATS JetStream and Kafka.
 //
-// Both say when a stream has an event for good, and only then is it counted as published. JetStream recognises an event that is published again, by its id; of Kafka
-// the readers do.
+// Both acknowledge an event when it is stored durably, and only then it counts as published.
+// JetStream recognises by its id an event that is published again. With Kafka that is up to the
+// readers.
 package publish
 
 import (
@@ -17,12 +18,15 @@ import (
 )
 
 const (
-	// natsStream and natsSubjects are what is made when no stream takes our subjects yet. Whoever wants other limits makes the stream first.
+	// natsStream and natsSubjects are what is created when no stream has these subjects yet. An
+	// operator who wants other limits creates the stream first.
 	natsStream   = "PAIDONCE"
 	natsSubjects = "paidonce.events"
-	// natsDuplicates is how long JetStream recognises an event by its id: longer than a publisher is away after a crash.
+	// natsDuplicates is how long JetStream recognises an event by its id. An hour is longer than a
+	// publisher is away after a crash.
 	natsDuplicates = time.Hour
-	// natsReconnect is how long it rests between attempts to connect.
+	// natsReconnect is how long the client waits between attempts to connect: the library's own
+	// default.
 	natsReconnect = 2 * time.Second
 )
 
@@ -35,11 +39,14 @@ type NATS struct {
 
 var _ outbox.Publisher = (*NATS)(nil)
 
-// NewNATS returns a publisher to the server at url. A server that cannot be reached now is connected to when it can be. Errors: an url that makes no sense.
+// NewNATS returns a publisher to the server at url. A server that cannot be reached now is
+// connected to when it can be. It returns an error for a URL that cannot be used.
 func NewNATS(url string) (*NATS, error) {
-	conn, err := nats.Connect(url, nats.Name("paidonce"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(natsReconnect))
+	conn, err := nats.Connect(url, nats.Name("paidonce"), nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1), nats.ReconnectWait(natsReconnect))
 	if err != nil {
-		return nil, errors.New("PAIDONCE_NATS_URL: cannot be used") // without err: it may repeat a password
+		// Err is left out, as it may contain a password.
+		return nil, errors.New("PAIDONCE_NATS_URL: cannot be used")
 	}
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -57,14 +64,17 @@ func (n *NATS) Name() string { return "nats" }
 // Close closes the connection.
 func (n *NATS) Close() { n.conn.Close() }
 
-// Publish implements [outbox.Publisher]: in order, each with its id, and all acknowledged.
+// Publish implements [outbox.Publisher]. Events are sent in order, each with its id, and all must
+// be acknowledged.
 func (n *NATS) Publish(ctx context.Context, events []outbox.Event) error {
 	if err := n.ensureStream(ctx); err != nil {
 		return err
 	}
 	acks := make([]jetstream.PubAckFuture, 0, len(events))
 	for _, e := range events {
-		ack, err := n.js.PublishMsgAsync(&nats.Msg{Subject: natsSubjects + "." + e.AccountID + "." + e.Type, Data: e.Payload}, jetstream.WithMsgID(e.ID))
+		ack, err := n.js.PublishMsgAsync(
+			&nats.Msg{Subject: natsSubjects + "." + e.AccountID + "." + e.Type, Data: e.Payload},
+			jetstream.WithMsgID(e.ID))
 		if err != nil {
 			return err
 		}
@@ -82,7 +92,7 @@ func (n *NATS) Publish(ctx context.Context, events []outbox.Event) error {
 	return nil
 }
 
-// ensureStream makes the stream unless some stream takes our subjects.
+// ensureStream creates the stream unless some stream has its subjects.
 func (n *NATS) ensureStream(ctx context.Context) error {
 	select {
 	case <-n.ready:
@@ -92,7 +102,8 @@ func (n *NATS) ensureStream(ctx context.Context) error {
 	_, err := n.js.StreamNameBySubject(ctx, natsSubjects+".>")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		_, err = n.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: natsStream, Description: "Events of Paidonce", Subjects: []string{natsSubjects + ".>"}, Duplicates: natsDuplicates,
+			Name: natsStream, Description: "Events of Paidonce",
+			Subjects: []string{natsSubjects + ".>"}, Duplicates: natsDuplicates,
 		})
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another publisher was faster
 			err = nil

@@ -89,7 +89,8 @@ func readNATS(t *testing.T, url string) (ids []string) {
 	return ids
 }
 
-// TestNATS: every event is in the stream once and in order, also when several publish and when one dies before it moves its cursor.
+// TestNATS: every event is in the stream once and in order, also when several publish and when one
+// dies before it moves its cursor.
 func TestNATS(t *testing.T) {
 	store, pool := newStore(t)
 	dir := t.TempDir()
@@ -106,7 +107,7 @@ func TestNATS(t *testing.T) {
 				return
 			}
 			defer p.Close()
-			if _, err := outbox.NewStream(store, p, quiet).Once(context.Background()); err != nil {
+			if _, err := outbox.NewStream(store, p, quiet).RunOnce(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -122,8 +123,8 @@ func TestNATS(t *testing.T) {
 	}
 	defer p.Close()
 	stream := outbox.NewStream(store, p, quiet)
-	if n, err := stream.Once(t.Context()); err != nil || n != 700 {
-		t.Errorf("%d, %v", n, err)
+	if n, err := stream.RunOnce(t.Context()); err != nil || n != 700 {
+		t.Errorf("got %d, %v, want 700", n, err)
 	}
 	check := func(want int) {
 		t.Helper()
@@ -186,7 +187,7 @@ func TestKafka(t *testing.T) {
 	defer p.Close()
 	const events = 1500
 	add(t, pool, 1, events)
-	if n, err := outbox.NewStream(store, p, quiet).Once(t.Context()); err != nil || n != events {
+	if n, err := outbox.NewStream(store, p, quiet).RunOnce(t.Context()); err != nil || n != events {
 		t.Fatalf("%d, %v", n, err)
 	}
 	reader, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics("paidonce.events"))
@@ -227,10 +228,10 @@ func TestNotAcknowledged(t *testing.T) {
 	store, pool := newStore(t)
 	add(t, pool, 1, 3)
 	failed := errors.New("no")
-	if _, err := outbox.NewStream(store, refusing{failed}, quiet).Once(t.Context()); !errors.Is(err, failed) {
+	if _, err := outbox.NewStream(store, refusing{failed}, quiet).RunOnce(t.Context()); !errors.Is(err, failed) {
 		t.Error(err)
 	}
-	if n, err := outbox.NewStream(store, refusing{}, quiet).Once(t.Context()); err != nil || n != 3 {
-		t.Errorf("%d, %v", n, err)
+	if n, err := outbox.NewStream(store, refusing{}, quiet).RunOnce(t.Context()); err != nil || n != 3 {
+		t.Errorf("got %d, %v, want 3", n, err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"paidonce/charges"
 	"paidonce/db"
@@ -28,37 +27,17 @@ const account = "acct_1"
 
 // world is a database with an account, and a mail server.
 type world struct {
-	t      testing.TB
-	pool   *pgxpool.Pool
+	*dbtest.Database
 	events *outbox.Store
 	post   *postOffice
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	pool, err := db.Open(dbtest.New(t), 24)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	w := &world{t: t, pool: pool, events: outbox.New(outbox.Config{Pool: pool}), post: newPostOffice(t)}
-	w.exec("INSERT INTO accounts (id, name) VALUES ($1, 'Corner Shop')", account)
+	d := dbtest.Open(t, 24)
+	w := &world{Database: d, events: outbox.New(outbox.Config{Pool: d.Pool}), post: newPostOffice(t)}
+	w.Exec("INSERT INTO accounts (id, name) VALUES ($1, 'Corner Shop')", account)
 	return w
-}
-
-func (w *world) exec(sql string, args ...any) {
-	w.t.Helper()
-	if _, err := w.pool.Exec(context.Background(), sql, args...); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) count(sql string, args ...any) (n int) {
-	w.t.Helper()
-	if err := w.pool.QueryRow(context.Background(), sql, args...).Scan(&n); err != nil {
-		w.t.Fatal(err)
-	}
-	return n
 }
 
 // row is what a receipt came to.
@@ -70,24 +49,24 @@ type row struct {
 }
 
 func (w *world) row(charge string) (r row) {
-	w.t.Helper()
-	err := w.pool.QueryRow(context.Background(), "SELECT state, attempts, coalesce(last_code, 0), coalesce(last_error, '') FROM receipts WHERE charge_id = $1", charge).
+	w.T.Helper()
+	err := w.Pool.QueryRow(context.Background(), "SELECT state, attempts, coalesce(last_code, 0), coalesce(last_error, '') FROM receipts WHERE charge_id = $1", charge).
 		Scan(&r.State, &r.Attempts, &r.Code, &r.Error)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return r
 }
 
 // mailer returns a mailer that talks to the world's mail server, and that has begun.
 func (w *world) mailer(change ...func(*receipt.Config)) *receipt.Mailer {
-	w.t.Helper()
+	w.T.Helper()
 	server, err := receipt.ParseServer("smtp://" + w.post.address)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	cfg := receipt.Config{
-		Pool: w.pool, Server: server, From: &mail.Address{Address: "receipts@example.com"}, Decimals: charges.Decimals,
+		Pool: w.Pool, Server: server, From: &mail.Address{Address: "receipts@example.com"}, Decimals: charges.Decimals,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, c := range change {
@@ -95,26 +74,26 @@ func (w *world) mailer(change ...func(*receipt.Config)) *receipt.Mailer {
 	}
 	m := receipt.New(cfg)
 	if err := m.Begin(context.Background()); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return m
 }
 
 // once has everything mailed that is due.
 func (w *world) once(m *receipt.Mailer) receipt.Counts {
-	w.t.Helper()
+	w.T.Helper()
 	if _, err := w.events.Number(context.Background()); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	if err := m.Once(context.Background()); err != nil {
-		w.t.Fatal(err)
+	if err := m.RunOnce(context.Background()); err != nil {
+		w.T.Fatal(err)
 	}
 	return m.Counts()
 }
 
 // hurry makes due what rests.
 func (w *world) hurry() {
-	w.exec("UPDATE receipts SET next_run_at = clock_timestamp() WHERE state = 'pending'")
+	w.Exec("UPDATE receipts SET next_run_at = clock_timestamp() WHERE state = 'pending'")
 }
 
 // payment is a charge to be.
@@ -132,7 +111,7 @@ type payment struct {
 
 // pay stores a settled charge with its event, as a settlement does, and returns its id.
 func (w *world) pay(p payment) string {
-	w.t.Helper()
+	w.T.Helper()
 	if p.amount == 0 {
 		p.amount = 2000
 	}
@@ -146,7 +125,7 @@ func (w *world) pay(p payment) string {
 	if p.authorised {
 		captured = 0
 	}
-	w.exec(`INSERT INTO charges (id, account_id, operation_id, status, amount, amount_captured, currency, capture, captured, description, receipt_email,
+	w.Exec(`INSERT INTO charges (id, account_id, operation_id, status, amount, amount_captured, currency, capture, captured, description, receipt_email,
 			statement_descriptor_suffix, livemode, own_receipt, provider_id)
 		VALUES ($1, $2, $3, 'succeeded', $4, $5, $6, $7, $7, NULLIF($8, ''), $9, NULLIF($10, ''), $11, $12, 'x' || $1)`,
 		id, account, db.NewID("op"), p.amount, captured, p.currency, !p.authorised, p.description, p.address, p.suffix, p.live, !p.others)
@@ -156,25 +135,25 @@ func (w *world) pay(p payment) string {
 
 // capture takes the money of an authorised charge.
 func (w *world) capture(id string, amount int64) {
-	w.t.Helper()
-	w.exec("UPDATE charges SET captured = true, amount_captured = $2 WHERE id = $1", id, amount)
+	w.T.Helper()
+	w.Exec("UPDATE charges SET captured = true, amount_captured = $2 WHERE id = $1", id, amount)
 	w.tell("charge.captured", id, 0)
 }
 
 func (w *world) tell(typ, charge string, age time.Duration) {
-	w.t.Helper()
+	w.T.Helper()
 	payload, err := json.Marshal(map[string]string{"type": typ})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	event := db.NewID("evt")
-	err = db.New().OutboxAdd(context.Background(), w.pool, db.OutboxAddParams{
+	err = db.New().OutboxAdd(context.Background(), w.Pool, db.OutboxAddParams{
 		EventID: event, AccountID: account, Type: typ, OperationID: db.NewID("op"), ObjectID: charge, Payload: payload,
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.exec("UPDATE outbox SET created_at = created_at - $2::interval WHERE event_id = $1", event, age)
+	w.Exec("UPDATE outbox SET created_at = created_at - $2::interval WHERE event_id = $1", event, age)
 }
 
 // letter is a mail that a mail server took.
@@ -192,7 +171,8 @@ type postOffice struct {
 	mu      sync.Mutex
 	letters []letter
 	tries   int
-	// what is done at each command: an *smtp.SMTPError is the reply; errHangUp: the connection ends without one.
+	// what is done at each command: an *smtp.SMTPError is the reply; errHangUp: the connection ends
+	// without one.
 	onMail, onRcpt, onData func(n int) error // n counts the mails that were begun, from 1
 	onHello                func()            // somebody comes in
 	password               string            // of the user "shop"; "": nobody logs in

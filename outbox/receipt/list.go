@@ -7,12 +7,12 @@ import (
 	"paidonce/db"
 )
 
-// Selection selects receipts for operators: of any account.
+// Selection selects receipts of any account, for operators.
 type Selection struct {
 	Since     time.Time
 	State     string // "": all
 	AccountID string // "": all
-	Most      int
+	Limit     int
 }
 
 // Receipt is a receipt as operators see it.
@@ -24,7 +24,7 @@ type Receipt struct {
 // Newest returns receipts, the newest first. Errors: the database's.
 func Newest(ctx context.Context, pool db.Pool, s Selection) ([]Receipt, error) {
 	rows, err := db.New().ReceiptsNewest(ctx, pool, db.ReceiptsNewestParams{
-		Since: s.Since, State: db.OrNil(s.State), AccountID: db.OrNil(s.AccountID), Most: int32(s.Most), //nolint:gosec // a command's limit
+		Since: s.Since, State: db.OrNil(s.State), AccountID: db.OrNil(s.AccountID), MaxRows: int32(s.Limit), //nolint:gosec // a command's limit
 	})
 	if err != nil {
 		return nil, err

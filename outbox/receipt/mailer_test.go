@@ -19,13 +19,14 @@ import (
 	"paidonce/outbox/receipt"
 )
 
-// TestMailArrivesOnce: with all that a receipt has to say, and never again. That it is being sent is committed before the mail server hears of it.
+// TestMailArrivesOnce: with all that a receipt has to say, and never again. That it is being sent
+// is committed before the mail server hears of it.
 func TestMailArrivesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.mailer()
 	w.post.onHello = func() {
-		if n := w.count("SELECT count(*) FROM receipts WHERE state = 'sending' AND attempts = 1"); n != 1 {
+		if n := w.Count("SELECT count(*) FROM receipts WHERE state = 'sending' AND attempts = 1"); n != 1 {
 			t.Errorf("the mail server is called, and %d receipts are being sent", n)
 		}
 	}
@@ -57,7 +58,7 @@ func TestMailArrivesOnce(t *testing.T) {
 		t.Errorf("Date: %v %v", date, err)
 	}
 	var taken time.Time
-	if err := w.pool.QueryRow(t.Context(), "SELECT created_at FROM outbox WHERE object_id = $1", id).Scan(&taken); err != nil {
+	if err := w.Pool.QueryRow(t.Context(), "SELECT created_at FROM outbox WHERE object_id = $1", id).Scan(&taken); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"Amount: 20.00 USD", "Date: " + taken.UTC().Format("2006-01-02 15:04 UTC"), "For: A book", "On your statement: BOOK 7", "Reference: " + id} {
@@ -92,7 +93,8 @@ func read(t *testing.T, l letter) (mail.Header, string) {
 	return msg.Header, strings.ReplaceAll(string(body), "\r\n", "\n")
 }
 
-// What has no receipt of ours: money that is not taken, receipts that the provider mails, and what was before.
+// What has no receipt of ours: money that is not taken, receipts that the provider mails, and what
+// was before.
 func TestWhoGetsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,7 +105,7 @@ func TestWhoGetsNone(t *testing.T) {
 	m := w.mailer()
 	w.pay(payment{authorised: true})
 	w.pay(payment{others: true})
-	if c := w.once(m); c != (receipt.Counts{}) || w.count("SELECT count(*) FROM receipts") != 0 {
+	if c := w.once(m); c != (receipt.Counts{}) || w.Count("SELECT count(*) FROM receipts") != 0 {
 		t.Errorf("counted %+v; the charge before was %s", c, before)
 	}
 	old := w.pay(payment{age: 25 * time.Hour}) // told late: receipts were switched off for a day
@@ -142,7 +144,8 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
-// A process that ends between the commit and the call loses its mail: nobody sends it, and it is told.
+// A process that ends between the commit and the call loses its mail: nobody sends it, and it is
+// told.
 func TestCrashBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,10 +154,10 @@ func TestCrashBeforeTheCall(t *testing.T) {
 	if _, err := w.events.Number(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.New().ReceiptsRead(t.Context(), w.pool, db.ReceiptsReadParams{Most: 10, Oldest: time.Hour}); err != nil {
+	if _, err := db.New().ReceiptsRead(t.Context(), w.Pool, db.ReceiptsReadParams{MaxRows: 10, Oldest: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := db.New().ReceiptsClaim(t.Context(), w.pool, db.ReceiptsClaimParams{Most: 10, Oldest: time.Hour})
+	claimed, err := db.New().ReceiptsClaim(t.Context(), w.Pool, db.ReceiptsClaimParams{MaxRows: 10, Oldest: time.Hour})
 	if err != nil || len(claimed) != 1 || claimed[0].ChargeID != id {
 		t.Fatalf("claimed %+v, %v", claimed, err)
 	}
@@ -162,7 +165,7 @@ func TestCrashBeforeTheCall(t *testing.T) {
 	if r := w.row(id); r.State != "sending" {
 		t.Errorf("the row is %+v while its owner may be at work", r)
 	}
-	w.exec("UPDATE receipts SET last_attempt_at = clock_timestamp() - interval '6 minutes'")
+	w.Exec("UPDATE receipts SET last_attempt_at = clock_timestamp() - interval '6 minutes'")
 	later := w.mailer()
 	if c := w.once(later); c != (receipt.Counts{Unknown: 1}) {
 		t.Errorf("counted %+v", c)
@@ -175,7 +178,7 @@ func TestCrashBeforeTheCall(t *testing.T) {
 		t.Errorf("the row is %+v, %d mails, %d begun", r, len(w.post.taken()), w.post.begun())
 	}
 	// Its owner was only slow, and knows better.
-	got, err := db.New().ReceiptSettle(t.Context(), w.pool, db.ReceiptSettleParams{ChargeID: id, Attempts: 1, State: "sent", Code: 250, Oldest: time.Hour})
+	got, err := db.New().ReceiptSettle(t.Context(), w.Pool, db.ReceiptSettleParams{ChargeID: id, Attempts: 1, State: "sent", Code: 250, Oldest: time.Hour})
 	if err != nil || got != "sent" {
 		t.Errorf("settled as %s, %v", got, err)
 	}
@@ -191,18 +194,18 @@ func TestResultsAreFenced(t *testing.T) {
 	if _, err := w.events.Number(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.ReceiptsRead(ctx, w.pool, db.ReceiptsReadParams{Most: 10, Oldest: time.Hour}); err != nil {
+	if _, err := q.ReceiptsRead(ctx, w.Pool, db.ReceiptsReadParams{MaxRows: 10, Oldest: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	claim := func() db.ReceiptsClaimRow {
-		rows, err := q.ReceiptsClaim(ctx, w.pool, db.ReceiptsClaimParams{Most: 10, Oldest: time.Hour})
+		rows, err := q.ReceiptsClaim(ctx, w.Pool, db.ReceiptsClaimParams{MaxRows: 10, Oldest: time.Hour})
 		if err != nil || len(rows) != 1 {
 			t.Fatalf("claimed %+v, %v", rows, err)
 		}
 		return rows[0]
 	}
 	settle := func(attempts int32, state string) string {
-		got, err := q.ReceiptSettle(ctx, w.pool, db.ReceiptSettleParams{ChargeID: id, Attempts: attempts, State: state, Oldest: time.Hour})
+		got, err := q.ReceiptSettle(ctx, w.Pool, db.ReceiptSettleParams{ChargeID: id, Attempts: attempts, State: state, Oldest: time.Hour})
 		if err != nil {
 			return err.Error()
 		}
@@ -221,7 +224,7 @@ func TestResultsAreFenced(t *testing.T) {
 	if got := settle(second.Attempts, "unknown"); got != "unknown" {
 		t.Errorf("settled as %s", got)
 	}
-	w.exec("UPDATE receipts SET state = 'sent'")
+	w.Exec("UPDATE receipts SET state = 'sent'")
 	if got := settle(second.Attempts, "pending"); got != "no rows in result set" {
 		t.Errorf("what was sent is %s again", got)
 	}
@@ -248,8 +251,9 @@ func TestReplies(t *testing.T) {
 		state  string
 		copies int
 	}{
-		"4xx to MAIL":     {func(p *postOffice, f func(int) error) { p.onMail = f }, reply(451), row{State: "pending", Code: 451}, "sent", 1},
-		"5xx to MAIL":     {func(p *postOffice, f func(int) error) { p.onMail = f }, reply(550), row{State: "pending", Code: 550}, "sent", 1}, // of us, not of the mail
+		"4xx to MAIL": {func(p *postOffice, f func(int) error) { p.onMail = f }, reply(451), row{State: "pending", Code: 451}, "sent", 1},
+		// of us, not of the mail
+		"5xx to MAIL":     {func(p *postOffice, f func(int) error) { p.onMail = f }, reply(550), row{State: "pending", Code: 550}, "sent", 1},
 		"hangs up: MAIL":  {func(p *postOffice, f func(int) error) { p.onMail = f }, errHangUp, row{State: "pending"}, "sent", 1},
 		"4xx to RCPT":     {func(p *postOffice, f func(int) error) { p.onRcpt = f }, reply(450), row{State: "pending", Code: 450}, "sent", 1},
 		"5xx to RCPT":     {func(p *postOffice, f func(int) error) { p.onRcpt = f }, reply(550), row{State: "refused", Code: 550}, "refused", 0},
@@ -264,7 +268,7 @@ func TestReplies(t *testing.T) {
 			c.set(w.post, first(c.err))
 			var results []string
 			m := w.mailer(func(cfg *receipt.Config) {
-				cfg.Attempted = func(result string, _ time.Duration) { results = append(results, result) }
+				cfg.OnResult = func(result string, _ time.Duration) { results = append(results, result) }
 			})
 			id := w.pay(payment{})
 			w.once(m)
@@ -306,7 +310,8 @@ func TestServerIsAway(t *testing.T) {
 	for range 20 {
 		ids = append(ids, w.pay(payment{}))
 	}
-	if c := w.once(m); c != (receipt.Counts{Made: 20, Failed: 8}) { // what was under way at once: the rest is left alone
+	// what was under way at once: the rest is left alone
+	if c := w.once(m); c != (receipt.Counts{Made: 20, Failed: 8}) {
 		t.Errorf("counted %+v", c)
 	}
 	w.hurry()
@@ -317,8 +322,8 @@ func TestServerIsAway(t *testing.T) {
 	if err := w.post.server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.exec("UPDATE receipts SET taken_at = clock_timestamp() - interval '23 hours 59 minutes', state = 'pending', finished_at = NULL, next_run_at = clock_timestamp() WHERE charge_id = $1", ids[0])
-	w.exec("UPDATE receipts SET taken_at = clock_timestamp() - interval '25 hours', state = 'pending', finished_at = NULL, next_run_at = clock_timestamp() WHERE charge_id = $1", ids[1])
+	w.Exec("UPDATE receipts SET taken_at = clock_timestamp() - interval '23 hours 59 minutes', state = 'pending', finished_at = NULL, next_run_at = clock_timestamp() WHERE charge_id = $1", ids[0])
+	w.Exec("UPDATE receipts SET taken_at = clock_timestamp() - interval '25 hours', state = 'pending', finished_at = NULL, next_run_at = clock_timestamp() WHERE charge_id = $1", ids[1])
 	slow := w.mailer(func(c *receipt.Config) { c.Pause = 10 * time.Minute })
 	if c := w.once(slow); c != (receipt.Counts{Expired: 2}) || w.row(ids[0]).Attempts == w.row(ids[1]).Attempts {
 		t.Errorf("counted %+v; the rows are %+v and %+v", c, w.row(ids[0]), w.row(ids[1]))
@@ -341,7 +346,7 @@ func TestMailersShareTheWork(t *testing.T) {
 		w.pay(payment{address: fmt.Sprintf("payer-%d@example.org", i)})
 	}
 	// The first mailer's beginning would be after them.
-	w.exec("INSERT INTO receipts_cursor (position) VALUES (0)")
+	w.Exec("INSERT INTO receipts_cursor (position) VALUES (0)")
 	if _, err := w.events.Number(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -352,9 +357,9 @@ func TestMailersShareTheWork(t *testing.T) {
 		m := w.mailer(func(c *receipt.Config) { c.Pause = time.Millisecond })
 		working.Go(func() { m.Work(ctx) })
 	}
-	for deadline := time.Now().Add(time.Minute); w.count("SELECT count(*) FROM receipts WHERE state = 'sent'") < charges; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); w.Count("SELECT count(*) FROM receipts WHERE state = 'sent'") < charges; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("only %d are sent", w.count("SELECT count(*) FROM receipts WHERE state = 'sent'"))
+			t.Fatalf("only %d are sent", w.Count("SELECT count(*) FROM receipts WHERE state = 'sent'"))
 		}
 	}
 	stop()
@@ -380,15 +385,15 @@ func TestClean(t *testing.T) {
 	m := w.mailer()
 	old, young, pending := w.pay(payment{}), w.pay(payment{}), w.pay(payment{})
 	w.once(m)
-	w.exec("UPDATE receipts SET created_at = clock_timestamp() - interval '49 hours' WHERE charge_id <> $1", young)
-	w.exec("UPDATE receipts SET created_at = clock_timestamp() - interval '47 hours' WHERE charge_id = $1", young)
-	w.exec("UPDATE receipts SET state = 'pending', finished_at = NULL, next_run_at = clock_timestamp() + interval '1 hour' WHERE charge_id = $1", pending)
-	w.once(w.mailer()) // keeps them for ever
-	if n := w.count("SELECT count(*) FROM receipts"); n != 3 {
+	w.Exec("UPDATE receipts SET created_at = clock_timestamp() - interval '49 hours' WHERE charge_id <> $1", young)
+	w.Exec("UPDATE receipts SET created_at = clock_timestamp() - interval '47 hours' WHERE charge_id = $1", young)
+	w.Exec("UPDATE receipts SET state = 'pending', finished_at = NULL, next_run_at = clock_timestamp() + interval '1 hour' WHERE charge_id = $1", pending)
+	w.once(w.mailer()) // keeps them forever
+	if n := w.Count("SELECT count(*) FROM receipts"); n != 3 {
 		t.Errorf("%d are left, want all", n)
 	}
 	w.once(w.mailer(func(c *receipt.Config) { c.TTL = time.Minute })) // less than makes sense
-	if n := w.count("SELECT count(*) FROM receipts WHERE charge_id IN ($1, $2)", young, pending); n != 2 || w.count("SELECT count(*) FROM receipts") != 2 {
+	if n := w.Count("SELECT count(*) FROM receipts WHERE charge_id IN ($1, $2)", young, pending); n != 2 || w.Count("SELECT count(*) FROM receipts") != 2 {
 		t.Errorf("%d are left; gone should be %s", n, old)
 	}
 }
@@ -407,13 +412,13 @@ func TestNewest(t *testing.T) {
 		s    receipt.Selection
 		want string
 	}{
-		{receipt.Selection{Most: 10}, second + " nobody@example.org refused, " + first + " jenny@example.org sent, "},
-		{receipt.Selection{Most: 1}, second + " nobody@example.org refused, "},
-		{receipt.Selection{Most: 10, State: "sent", AccountID: account}, first + " jenny@example.org sent, "},
-		{receipt.Selection{Most: 10, AccountID: "acct_2"}, ""},
-		{receipt.Selection{Most: 10, Since: time.Now().Add(time.Hour)}, ""},
+		{receipt.Selection{Limit: 10}, second + " nobody@example.org refused, " + first + " jenny@example.org sent, "},
+		{receipt.Selection{Limit: 1}, second + " nobody@example.org refused, "},
+		{receipt.Selection{Limit: 10, State: "sent", AccountID: account}, first + " jenny@example.org sent, "},
+		{receipt.Selection{Limit: 10, AccountID: "acct_2"}, ""},
+		{receipt.Selection{Limit: 10, Since: time.Now().Add(time.Hour)}, ""},
 	} {
-		list, err := receipt.Newest(t.Context(), w.pool, c.s)
+		list, err := receipt.Newest(t.Context(), w.Pool, c.s)
 		if err != nil {
 			t.Fatal(err)
 		}

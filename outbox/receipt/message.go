@@ -14,7 +14,7 @@ import (
 	"paidonce/db"
 )
 
-// compose puts a receipt together. Errors: an address that cannot be mailed to.
+// compose writes the mail. It returns an error for an address that cannot be mailed to.
 func (m *Mailer) compose(row db.ReceiptsClaimRow, now time.Time) (envelope, error) {
 	to, err := toWire(row.Address)
 	if err != nil {
@@ -27,11 +27,14 @@ func (m *Mailer) compose(row db.ReceiptsClaimRow, now time.Time) (envelope, erro
 		subject = "[Test] " + subject
 	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
-	msg.FromMailAddress(&mail.Address{Name: cmp.Or(m.cfg.From.Name, merchant), Address: m.cfg.From.Address})
+	msg.FromMailAddress(&mail.Address{
+		Name: cmp.Or(m.cfg.From.Name, merchant), Address: m.cfg.From.Address,
+	})
 	msg.ToMailAddress(&mail.Address{Address: to})
 	msg.Subject(subject)
 	msg.SetDateWithValue(now)
-	// The charge's own, so that whoever keeps mails can tell two of one charge, should somebody ever make two.
+	// The id is made from the charge's, so that a mail archive would recognise a second mail for
+	// the same charge.
 	msg.SetMessageIDWithValue(row.ChargeID + m.cfg.From.Address[strings.LastIndexByte(m.cfg.From.Address, '@'):])
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
 	msg.SetBodyString(gomail.TypeTextPlain, text(row, merchant, amount))
@@ -42,7 +45,8 @@ func (m *Mailer) compose(row db.ReceiptsClaimRow, now time.Time) (envelope, erro
 	return envelope{from: m.cfg.From.Address, to: to, message: out.Bytes()}, nil
 }
 
-// text is the body. Whatever a client wrote is kept on one line, so that it cannot add lines that look like ours.
+// text returns the body. Each text of a client is kept on one line, so that it cannot add lines
+// that look like the receipt's own.
 func text(row db.ReceiptsClaimRow, merchant, amount string) string {
 	var b strings.Builder
 	if !row.Livemode {
@@ -64,7 +68,8 @@ func text(row db.ReceiptsClaimRow, merchant, amount string) string {
 	return b.String()
 }
 
-// amountText is an amount as people read it, with the currency's code: 20.00 USD, 500 JPY, 1.234 KWD.
+// amountText returns an amount with its decimals and the currency's code: 20.00 USD, 500 JPY, 1.234
+// KWD.
 func amountText(minor int64, decimals int, currency string) string {
 	digits := fmt.Sprintf("%0*d", decimals+1, minor)
 	whole, part := digits[:len(digits)-decimals], digits[len(digits)-decimals:]
@@ -74,9 +79,11 @@ func amountText(minor int64, decimals int, currency string) string {
 	return whole + " " + strings.ToUpper(currency)
 }
 
-// oneLine makes text of others fit for a header and for a line: whatever breaks lines, controls a terminal or turns the direction of what follows becomes a space.
+// oneLine makes a client's text safe for a header or a line of the body. Characters that break
+// lines, control a terminal or change the direction of the text become spaces.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029' ||
+			unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
 }

@@ -21,7 +21,8 @@ func TestAmounts(t *testing.T) {
 	}{
 		{2000, "usd", "20.00 USD"}, {5, "eur", "0.05 EUR"}, {99999999, "usd", "999999.99 USD"},
 		{500, "jpy", "500 JPY"}, {1, "krw", "1 KRW"}, {1230, "kwd", "1.230 KWD"}, {10, "bhd", "0.010 BHD"},
-		{500, "isk", "5.00 ISK"}, {500, "ugx", "5.00 UGX"}, {500, "mga", "500 MGA"}, // as the provider takes them
+		// as the provider takes them
+		{500, "isk", "5.00 ISK"}, {500, "ugx", "5.00 UGX"}, {500, "mga", "500 MGA"},
 	} {
 		w.pay(payment{amount: c.amount, currency: c.currency})
 		w.once(m)
@@ -38,7 +39,7 @@ func TestTextOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.mailer()
-	w.exec("UPDATE accounts SET name = $1", "Bäckerei „Zur Brücke“\r\nBcc: thief@example.org\r\n\r\nPay again at evil.example")
+	w.Exec("UPDATE accounts SET name = $1", "Bäckerei „Zur Brücke“\r\nBcc: thief@example.org\r\n\r\nPay again at evil.example")
 	description := "日本語の本 — Größe 42\r\n\r\n.\r\nAmount: 0.01 USD\nQUIT\u2028\u202eDSU 10.0\x07 " + strings.Repeat("long ", 150)
 	id := w.pay(payment{description: description, suffix: "X", address: "jenny+x@bücher.example", live: true})
 	if c := w.once(m); c.Sent != 1 {

@@ -7,21 +7,24 @@ import (
 	"paidonce/db"
 )
 
-// Begin switches receipts on: whoever takes charges calls it before the first one. The first time, events are read from what comes after; later it changes nothing.
-// Errors: the database's.
+// Begin switches receipts on. A server calls it before it takes charges. The first call sets the
+// point from which events are read; later calls change nothing. Errors: the database's.
 func (m *Mailer) Begin(ctx context.Context) error {
-	return db.Retry(ctx, func(ctx context.Context) error { return m.queries.ReceiptsBegin(ctx, m.cfg.Pool) })
+	return db.Retry(ctx,
+		func(ctx context.Context) error { return m.queries.ReceiptsBegin(ctx, m.cfg.Pool) })
 }
 
-// read makes receipts of the next events, and tells whether there may be more.
+// read inserts receipts for the next events, and reports whether there may be more.
 func (m *Mailer) read(ctx context.Context) (more bool, err error) {
-	// The move of the cursor and the rows are one statement, and a charge has one row: run again, it goes on from wherever it is.
+	// One statement moves the cursor and inserts the rows, and a charge has one row. So run again
+	// it goes on from the cursor.
 	err = db.Retry(ctx, func(ctx context.Context) error {
-		fresh, err := m.queries.ReceiptsHaveNew(ctx, m.cfg.Pool)
-		if err != nil || !fresh {
+		found, err := m.queries.ReceiptsHaveNew(ctx, m.cfg.Pool)
+		if err != nil || !found {
 			return err
 		}
-		row, err := m.queries.ReceiptsRead(context.WithoutCancel(ctx), m.cfg.Pool, db.ReceiptsReadParams{Most: readBatch, Oldest: Oldest})
+		row, err := m.queries.ReceiptsRead(context.WithoutCancel(ctx), m.cfg.Pool,
+			db.ReceiptsReadParams{MaxRows: readBatch, Oldest: Oldest})
 		if err != nil {
 			return err
 		}
@@ -35,8 +38,9 @@ func (m *Mailer) read(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// tidy calls by their name the mails whose sender is gone, and forgets old receipts. It tells how many of the former there were.
-func (m *Mailer) tidy(ctx context.Context) (abandoned int64, err error) {
+// cleanUp marks as unknown the receipts whose mailer is gone, and deletes old ones. It returns how
+// many were marked.
+func (m *Mailer) cleanUp(ctx context.Context) (abandoned int64, err error) {
 	abandoned, err = m.queries.ReceiptsAbandoned(ctx, m.cfg.Pool, abandonedAfter)
 	if err != nil {
 		return 0, err
@@ -47,10 +51,13 @@ func (m *Mailer) tidy(ctx context.Context) (abandoned int64, err error) {
 	if m.cfg.TTL == 0 {
 		return abandoned, nil
 	}
-	// Twice the age after which nothing is sent: by then its charge cannot get another, even from an event that is read late.
+	// At twice the age after which nothing is sent, the charge cannot get another receipt, even
+	// from an event that is read late.
 	ttl := max(m.cfg.TTL, 2*Oldest)
 	for ctx.Err() == nil {
-		n, err := m.queries.ReceiptsClean(ctx, m.cfg.Pool, db.ReceiptsCleanParams{Ttl: ttl, Most: cleanBatch})
+		n, err := m.queries.ReceiptsClean(ctx, m.cfg.Pool, db.ReceiptsCleanParams{
+			Ttl: ttl, MaxRows: cleanBatch,
+		})
 		if err != nil || n < cleanBatch {
 			return abandoned, err
 		}
@@ -58,11 +65,11 @@ func (m *Mailer) tidy(ctx context.Context) (abandoned int64, err error) {
 	return abandoned, nil
 }
 
-// tidyNow reports whether it is time to tidy.
-func (m *Mailer) tidyNow() bool {
-	if time.Since(m.tidied) < tidyEvery {
+// cleanUpDue reports whether it is time to clean up.
+func (m *Mailer) cleanUpDue() bool {
+	if time.Since(m.cleanedUp) < cleanUpEvery {
 		return false
 	}
-	m.tidied = time.Now()
+	m.cleanedUp = time.Now()
 	return true
 }

@@ -16,24 +16,28 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Server is a mail server and how to talk to it.
+// Server is a mail server and how to connect to it.
 type Server struct {
 	host           string
 	port           string
-	tls            bool // from the first byte; else STARTTLS
+	tls            bool // TLS from the first byte; otherwise STARTTLS
 	user, password string
 	roots          *x509.CertPool // nil: the system's
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// ParseServer reads the URL of a mail server: smtp://[user:password@]host[:587] or smtps://[user:password@]host[:465]. Errors are words that complete the name of the
-// setting, and never have the URL: it may have a password.
+// ParseServer reads the URL of a mail server: smtp://[user:password@]host[:587] or
+// smtps://[user:password@]host[:465]. Errors complete the name of the setting. They never contain
+// the URL, which may have a password.
 func ParseServer(raw string) (Server, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return Server{}, errors.New("is not a url such as smtp://user:password@mail.example.com:587; special characters of a password are written as %40")
 	}
-	s := Server{host: u.Hostname(), port: u.Port(), tls: u.Scheme == "smtps", dial: (&net.Dialer{}).DialContext}
+	s := Server{
+		host: u.Hostname(), port: u.Port(), tls: u.Scheme == "smtps",
+		dial: (&net.Dialer{}).DialContext,
+	}
 	switch {
 	case u.Scheme != "smtp" && u.Scheme != "smtps":
 		return Server{}, errors.New("must begin with smtp:// (STARTTLS) or smtps:// (TLS from the first byte)")
@@ -61,19 +65,19 @@ func ParseServer(raw string) (Server, error) {
 	return s, nil
 }
 
-// unfit finds what neither a host nor an address nor a name in a header may have.
+// unfit reports whether a character may be in no host, address or name of a header.
 func unfit(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
 
-// Trusting returns the server with the certificates whose signatures are believed, rather than the system's.
+// Trusting returns the server with these root certificates in place of the system's.
 func (s Server) Trusting(roots *x509.CertPool) Server {
 	s.roots = roots
 	return s
 }
 
-// String tells where it is, and no secret.
+// String returns the host and port, without secrets.
 func (s Server) String() string { return net.JoinHostPort(s.host, s.port) }
 
-// GoString is String: no verb of fmt prints the password.
+// GoString is like String, so that no verb of fmt prints the password.
 func (s Server) GoString() string { return s.String() }
 
 // local reports whether nobody can listen between this process and the server.
@@ -82,7 +86,7 @@ func (s Server) local() bool {
 	return s.host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// redact takes out of a reason, which has what the server said, what a log must not have.
+// redact removes secrets from a reason, which may quote what the server said.
 func (s Server) redact(reason string, others ...string) string {
 	for _, secret := range append(others, s.password) {
 		if secret != "" {
@@ -92,7 +96,8 @@ func (s Server) redact(reason string, others ...string) string {
 	return reason
 }
 
-// Sender is whom mails are from when nobody says: the user, where it is an address, as mail providers want it; else receipts at the server's name.
+// Sender returns the default sender of mails: the user, if it is an address, as mail providers
+// require it; otherwise receipts at the server's name.
 func (s Server) Sender() *mail.Address {
 	if a, err := ParseSender(s.user); err == nil && a.Name == "" {
 		return a
@@ -105,7 +110,8 @@ func (s Server) Sender() *mail.Address {
 	return &mail.Address{Address: "receipts@localhost"}
 }
 
-// ParseSender reads whom mails are from: an address, or a name and an address, as of RFC 5322. Errors are words that complete the name of the setting.
+// ParseSender parses the sender of mails: an address, or a name and an address, as in RFC 5322.
+// Errors complete the name of the setting.
 func ParseSender(raw string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(raw)
 	if err != nil {
@@ -121,8 +127,9 @@ func ParseSender(raw string) (*mail.Address, error) {
 	return a, nil
 }
 
-// toWire writes an address as it goes over the wire: its domain in ASCII. What is before the @ stays as it is; only some servers take it when it is not ASCII. An
-// address that would need quotes is not taken: nobody has one, but tricks do.
+// toWire returns an address as it goes over the wire, with its domain in ASCII. The part before the
+// @ stays as it is; only some servers accept it when it is not ASCII. An address that would need
+// quotes is refused: real ones do not, but injections do.
 func toWire(address string) (string, error) {
 	a, err := mail.ParseAddress(address)
 	if err != nil || a.Address != address || a.Name != "" || strings.ContainsFunc(address, unfit) {

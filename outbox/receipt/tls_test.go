@@ -44,7 +44,7 @@ func certificate(t *testing.T, name string) (*tls.Config, *x509.CertPool) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, roots
 }
 
-// try sends a mail to a server, and tells what came of it.
+// try sends a mail to a server, and says what came of it.
 func try(t *testing.T, url string, p *postOffice, roots *x509.CertPool) (state, reason string) {
 	t.Helper()
 	s, err := receipt.ParseServer(url)
@@ -57,7 +57,8 @@ func try(t *testing.T, url string, p *postOffice, roots *x509.CertPool) (state, 
 	return s.Trusting(roots).Through(here).Send(t.Context(), "receipts@example.com", "jenny@example.org", "Subject: x\r\n\r\nx\r\n")
 }
 
-// TestEncryption: over the internet no password without TLS, and no certificate that is not good; the machine's own mail server may be as simple as they are.
+// TestEncryption: over the internet no password without TLS, and no certificate that is not good;
+// the machine's own mail server may be as simple as they are.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	good, roots := certificate(t, "mail.example.com")
@@ -137,7 +138,7 @@ func TestPasswordIsNotTold(t *testing.T) {
 	id := w.pay(payment{})
 	w.once(m)
 	if r := w.row(id); r.State != "pending" || r.Code != 535 || strings.Contains(r.Error, "hunter2") || !strings.Contains(r.Error, "no such user as shop with …") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want 535", r)
 	}
 	w.post.password = ""
 	w.post.onRcpt = func(int) error { return &smtp.SMTPError{Code: 550, Message: "no mailbox jenny@example.org"} }
@@ -221,7 +222,8 @@ func TestNoReply(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // what a mail has; only those that get no reply wait for it
+			// what a mail has; only those that get no reply wait for it
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			defer close(done)
 			if state, reason := s.Send(ctx, "receipts@example.com", "jenny@example.org", "Subject: x\r\n\r\nx\r\n"); state != c.want || reason == "" {
@@ -231,11 +233,13 @@ func TestNoReply(t *testing.T) {
 	}
 }
 
-// A connection that breaks within a mail has not ended the mail: no final dot is sent after it, not even by the library's good-bye.
+// A connection that breaks within a mail has not ended the mail: no final dot is sent after it, not
+// even by the library's good-bye.
 func TestNoDotAfterABreak(t *testing.T) {
 	t.Parallel()
 	gaveUp, got := make(chan struct{}), make(chan string, 1)
-	message := "Subject: x\r\n\r\n" + strings.Repeat(strings.Repeat("x", 70)+"\r\n", 400_000) // more than sockets hold
+	// more than sockets hold
+	message := "Subject: x\r\n\r\n" + strings.Repeat(strings.Repeat("x", 70)+"\r\n", 400_000)
 	p := script(t, func(in *bufio.Reader, out io.Writer) {
 		fmt.Fprint(out, "220 hello\r\n")
 		for _, reply := range []string{"250 hello", "250 from", "250 to", "354 go on"} {
@@ -244,7 +248,8 @@ func TestNoDotAfterABreak(t *testing.T) {
 			}
 			fmt.Fprint(out, reply+"\r\n")
 		}
-		_, _ = in.ReadString('\n') // the mail begins, and nobody reads on until its sender has given up
+		// the mail begins, and nobody reads on until its sender has given up
+		_, _ = in.ReadString('\n')
 		<-gaveUp
 		rest, _ := io.ReadAll(in)
 		got <- string(rest)

@@ -1,8 +1,11 @@
-// Package webhook sends events to the addresses that accounts gave us: signed, to public addresses only, within limits.
+// Package webhook sends signed events to the addresses that accounts registered: to public
+// addresses only, and within limits of time and size.
 //
-// An address is a stranger's choice and the request is ours, so it could be aimed at what only we can reach: a metadata service, a database's port.
-// guard.go keeps it from that, twice: when an address is registered, for the sake of a good answer, and at each connection, on the very address that is
-// being connected to, which no change of DNS can get around.
+// The address is chosen by a client and the request is made by this server, so it could be aimed at
+// what only this server can reach, such as a metadata service or a database's port. guard.go
+// prevents that twice: when an address is registered, for the sake of a good error message, and at
+// each connection, on the very address that is being connected to, which no change of DNS can
+// evade.
 package webhook
 
 import (
@@ -21,7 +24,8 @@ import (
 // ErrForbiddenAddress: an endpoint's name leads to an address that is not on the public Internet.
 var ErrForbiddenAddress = errors.New("leads to an address that is not public")
 
-// lookupLimit is how long a registration waits for DNS; what is not known by then is looked at when something is sent.
+// lookupLimit is how long a registration waits for DNS. A name that is not resolved by then is
+// checked when something is sent.
 const lookupLimit = 3 * time.Second
 
 // Guard decides which addresses may be connected to.
@@ -30,7 +34,8 @@ type Guard struct {
 	Resolver     *net.Resolver // nil: the system's
 }
 
-// notPublic4 are the IPv4 networks of the registry of special addresses that are not globally reachable, or not one host.
+// notPublic4 are the IPv4 networks of the registry of special addresses that are not globally
+// reachable, or not one host.
 var notPublic4 = prefixes(
 	"0.0.0.0/8",       // this network
 	"10.0.0.0/8",      // private
@@ -49,13 +54,15 @@ var notPublic4 = prefixes(
 	"240.0.0.0/4",     // reserved, broadcast
 )
 
-// nat64 is where DNS64 puts IPv4-only hosts for networks that have only IPv6: the last four bytes are the host's address, and a
-// translator connects to that. 64:ff9b:1::/48 is not: what is inside is anybody's local choice.
+// nat64 is where DNS64 puts IPv4-only hosts for networks that have only IPv6: the last four bytes
+// are the host's address, and a translator connects to that. 64:ff9b:1::/48 is not unwrapped: what
+// it contains is a choice of the local network.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// inside is the address that is connected to in the end: an IPv4 address in a coat is that address. What stands in the coats of
-// 6to4 and Teredo are tunnels' ends: nothing public is reached that way any more, so all of these are refused as they are.
-func inside(a netip.Addr) netip.Addr {
+// unwrap returns the address that is connected to in the end: an IPv4 address that is written as an
+// IPv6 address is the IPv4 address. Those within addresses of 6to4 and Teredo are ends of tunnels.
+// Nothing public is reached that way any more, so all of these are refused.
+func unwrap(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) {
 		b := a.As16()
@@ -64,14 +71,15 @@ func inside(a netip.Addr) netip.Addr {
 	return a
 }
 
-// public6 is where unicast addresses are given out; loopback, link-local, unique local, multicast and IPv4 in other coats are all outside of it.
+// public6 is where unicast addresses are given out; loopback, link-local, unique local, multicast
+// and IPv4 in other forms are all outside of it.
 var public6 = netip.MustParsePrefix("2000::/3")
 
 // notPublic6 are the exceptions within public6.
 var notPublic6 = prefixes(
 	"2001::/23",     // protocol assignments, Teredo among them
 	"2001:db8::/32", // documentation
-	"2002::/16",     // 6to4: an IPv4 address in a coat
+	"2002::/16",     // 6to4, which contains an IPv4 address
 	"3fff::/20",     // documentation
 )
 
@@ -85,7 +93,7 @@ func prefixes(list ...string) []netip.Prefix {
 
 // public reports whether an address is one host on the public Internet.
 func public(a netip.Addr) bool {
-	a = inside(a)
+	a = unwrap(a)
 	list := notPublic4
 	if a.Is6() {
 		if !public6.Contains(a) {
@@ -101,12 +109,13 @@ func public(a netip.Addr) bool {
 	return a.IsValid()
 }
 
-// CheckURL tells why an endpoint's URL is not acceptable, in words that complete "url …". A name that cannot be looked up now is accepted: it is looked at
-// again at each delivery.
+// CheckURL returns why an endpoint's URL is not acceptable, in words that complete "url …". A name
+// that cannot be looked up now is accepted: it is checked again at each delivery.
 func (g Guard) CheckURL(ctx context.Context, raw string) error {
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || u.Opaque != "" || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
+	case err != nil || u.Opaque != "" || (u.Scheme != "http" && u.Scheme != "https") ||
+		u.Hostname() == "":
 		return errors.New("must be an http or https URL, such as https://example.com/hooks")
 	case u.User != nil:
 		return errors.New("must not have a user or password")
@@ -137,14 +146,16 @@ func (g Guard) checkHost(ctx context.Context, host string) error {
 	switch {
 	case last == "localhost", last == "":
 		return ErrForbiddenAddress
-	case last[0] >= '0' && last[0] <= '9': // 127.1, 0x7f000001 and 2130706433 are addresses to some resolvers; no top-level domain begins so
+	// Some resolvers take 127.1, 0x7f000001 and 2130706433 for addresses. No top-level domain
+	// begins with a digit.
+	case last[0] >= '0' && last[0] <= '9':
 		return errors.New("must name a host, or an address in its usual form")
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
 	addresses, err := g.resolver().LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil // what it leads to is looked at when something is sent
+		return nil // the address is checked when something is sent
 	}
 	for _, a := range addresses {
 		if !public(a) {
@@ -161,7 +172,8 @@ func (g Guard) resolver() *net.Resolver {
 	return g.Resolver
 }
 
-// control is called for each connection, between the choice of an address and the attempt to connect to it.
+// control is called for each connection, between the choice of an address and the attempt to
+// connect to it.
 func (g Guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if g.AllowPrivate {
 		return nil

@@ -61,7 +61,8 @@ func TestCheckURL(t *testing.T) {
 			t.Errorf("%q: %v, want %q", raw, err, want)
 		}
 	}
-	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("64:ff9b::1.1.1.1")}) // what DNS64 tells of an IPv4-only host
+	// what DNS64 tells of an IPv4-only host
+	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("64:ff9b::1.1.1.1")})
 	if err := g.CheckURL(t.Context(), "https://example.com/"); err != nil {
 		t.Errorf("a name that leads through NAT64: %v", err)
 	}
@@ -84,7 +85,8 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// TestDialedAddress: what counts is the address that is connected to, whatever the name led to before.
+// TestDialedAddress: what counts is the address that is connected to, whatever the name led to
+// before.
 func TestDialedAddress(t *testing.T) {
 	var hits atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
@@ -100,7 +102,8 @@ func TestDialedAddress(t *testing.T) {
 	if err := g.CheckURL(t.Context(), name); err != nil {
 		t.Fatalf("at registration: %v", err)
 	}
-	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("127.0.0.1")}) // DNS changes between check and dial
+	// DNS changes between check and dial
+	dns.answer.Store(&[]netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	t.Setenv("HTTP_PROXY", server.URL)
 	s := New(Config{Guard: g})
 	defer s.CloseIdle()
@@ -129,7 +132,8 @@ func message(target string) outbox.Message {
 	return outbox.Message{URL: target, Secrets: []string{"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}, EventID: "evt_1", Payload: []byte("{}")}
 }
 
-// TestBodies: endless and dripping answers are left, and their status counts; an answer that never begins does not.
+// TestBodies: endless and dripping answers are left, and their status counts; an answer that never
+// begins does not.
 func TestBodies(t *testing.T) {
 	over := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +179,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// nameServer is a DNS server on this machine whose answer can be changed; names that do not begin with a letter do not exist.
+// nameServer is a DNS server on this machine whose answer can be changed; names that do not begin
+// with a letter do not exist.
 type nameServer struct {
 	conn   net.PacketConn
 	answer atomic.Pointer[[]netip.Addr]

@@ -21,20 +21,24 @@ import (
 )
 
 const (
-	// attemptLimit is how long one attempt takes, all in all: name, connection, TLS, request, answer.
+	// attemptLimit is how long one attempt may take in all: DNS, connection, TLS, request and
+	// answer.
 	attemptLimit = 10 * time.Second
-	// connectLimit is a part of it: who does not take a connection within this time will not within the rest either.
+	// connectLimit is how much of attemptLimit connecting may take: a server that accepts no
+	// connection within this time will not accept one within the rest either.
 	connectLimit = 5 * time.Second
 	// bodyKept is how much of an answer is read, and kept for the operator.
 	bodyKept = 8 << 10
-	// headerMax is how much header an answer may have.
+	// headerMax is how many bytes of headers an answer may have: several times what servers send.
 	headerMax = 32 << 10
-	// idleFor is how long a connection waits for the next event: shorter than what common servers and balancers allow, so that we close first.
+	// idleFor is how long a connection waits for the next event: shorter than what common servers
+	// and load balancers allow, so that this side closes first.
 	idleFor = 30 * time.Second
-	// idlePerHost is how many do: as many as are sent at once to an endpoint, so that a burst does not connect anew for each event.
+	// idlePerHost is how many connections to one host are kept: twice as many as a relay uses at
+	// once, so that a burst does not connect anew for each event.
 	idlePerHost = 64
-	// idleInAll bounds them: file descriptors.
-	idleInAll = 1024
+	// idleTotal bounds all idle connections, which each hold a file descriptor.
+	idleTotal = 1024
 )
 
 // Config is what a sender is made of.
@@ -45,7 +49,9 @@ type Config struct {
 
 // Sender sends events over HTTP. Safe for concurrent use.
 type Sender struct {
-	transport *http.Transport // no client: an answer that points elsewhere is an answer, and not a success. Who moved registers the new address, which is checked then
+	// The transport is used without an http.Client, because redirects are not followed. An endpoint
+	// that has moved has to be registered under its new address, which is checked then.
+	transport *http.Transport
 	timeout   time.Duration
 }
 
@@ -53,26 +59,32 @@ var _ outbox.Sender = (*Sender)(nil)
 
 // New returns a sender.
 func New(cfg Config) *Sender {
-	dialer := net.Dialer{Timeout: connectLimit, Resolver: cfg.Guard.resolver(), ControlContext: cfg.Guard.control}
+	dialer := net.Dialer{
+		Timeout: connectLimit, Resolver: cfg.Guard.resolver(), ControlContext: cfg.Guard.control,
+	}
 	timeout := cfg.Timeout
 	if timeout == 0 {
 		timeout = attemptLimit
 	}
 	return &Sender{timeout: timeout, transport: &http.Transport{
-		Proxy:               nil, // a proxy of the environment would connect to what the guard refuses
+		// A proxy of the environment would connect to what the guard refuses.
+		Proxy:               nil,
 		DialContext:         dialer.DialContext,
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: connectLimit,
-		DisableCompression:  true, // of an answer only the beginning is looked at
-		MaxIdleConns:        idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, MaxResponseHeaderBytes: headerMax,
+		DisableCompression:  true, // only the beginning of an answer is read
+		MaxIdleConns:        idleTotal, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor,
+		MaxResponseHeaderBytes: headerMax,
 	}}
 }
 
-// Send makes one attempt: the message's bytes, with a new time and new signatures. An error means that there was no answer.
+// Send makes one attempt: the message's bytes, with a new time and new signatures. An error means
+// that there was no answer.
 func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Payload))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL,
+		bytes.NewReader(m.Payload))
 	if err != nil {
 		return outbox.Answer{}, errors.New("the endpoint's URL cannot be used")
 	}
@@ -86,9 +98,12 @@ func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, err
 		return outbox.Answer{}, plain(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer := outbox.Answer{Status: response.StatusCode, RetryAfter: retryAfter(response.Header, time.Now())}
-	if answer.Status != http.StatusSwitchingProtocols { // that one hands the bare connection over, on which no limit of time ends a read
-		// The status is the answer. A body that does not end, or not in time, changes nothing about it.
+	answer := outbox.Answer{
+		Status: response.StatusCode, RetryAfter: retryAfter(response.Header, time.Now()),
+	}
+	// A 101 hands over the bare connection, on which no time limit ends a read.
+	if answer.Status != http.StatusSwitchingProtocols {
+		// The status is the answer. A body that cannot be read in time changes nothing about it.
 		answer.Body, _ = io.ReadAll(io.LimitReader(response.Body, bodyKept))
 	}
 	return answer, nil
@@ -97,7 +112,8 @@ func (s *Sender) Send(ctx context.Context, m outbox.Message) (outbox.Answer, err
 // CloseIdle closes the connections that nobody uses.
 func (s *Sender) CloseIdle() { s.transport.CloseIdleConnections() }
 
-// sign signs with all active secrets, in two dialects: that of Standard Webhooks, and Stripe's, so that the libraries of either verify it.
+// sign signs the message with all active secrets, in the forms of Standard Webhooks and of Stripe,
+// so that the libraries of either verify it.
 func sign(h http.Header, m outbox.Message, now time.Time) error {
 	if len(m.Secrets) == 0 {
 		return errors.New("the endpoint has no secret")
@@ -125,11 +141,12 @@ func sign(h http.Header, m outbox.Message, now time.Time) error {
 	return nil
 }
 
-// retryAfter reads the header in either of its forms; 0: there is none that makes sense. A date is one by the endpoint's clock, which its answer tells.
+// retryAfter reads the header in either of its forms, and returns 0 when there is none that makes
+// sense. A date is by the endpoint's clock, which the Date of its answer shows.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
-	if told, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = told
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
 	}
 	if seconds, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32); err == nil {
 		return max(time.Duration(seconds)*time.Second, 0)
@@ -140,7 +157,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// plain says in few words why there was no answer.
+// plain returns an error that says in few words why there was no answer.
 func plain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("no answer in time")

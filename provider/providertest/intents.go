@@ -14,7 +14,7 @@ import (
 // create makes an intent that is ready to be confirmed.
 func (w *world) create(r provider.ChargeRequest) *provider.Intent {
 	w.Helper()
-	out, err := w.Provider.CreateIntent(context.Background(), r, "https://shop.example/back")
+	out, err := w.Provider.CreateIntent(context.Background(), &r, "https://shop.example/back")
 	if err != nil || out.Intent == nil || out.Refusal != nil || out.Intent.Status != provider.IntentRequiresConfirmation {
 		w.Fatalf("create: got %+v, %v; want an intent that waits for its confirmation", out, err)
 	}
@@ -81,7 +81,7 @@ func intentPays(_ *testing.T, w *world) {
 		w.Errorf("found %+v", hits)
 	}
 	r.Amount++
-	_, err := w.Provider.CreateIntent(context.Background(), r, "")
+	_, err := w.Provider.CreateIntent(context.Background(), &r, "")
 	w.failed(err, provider.Conflict)
 	c.ReturnURL = "https://shop.example/elsewhere"
 	_, err = w.Provider.ConfirmIntent(context.Background(), c)
@@ -94,12 +94,16 @@ func intentDeclined(_ *testing.T, w *world) {
 	r.Source = w.Declined
 	i := w.create(r)
 	c := confirmOf(i)
-	declined := func(about string) {
+	declined := func(about string, past bool) {
 		w.Helper()
 		out, err := w.Provider.ConfirmIntent(context.Background(), c)
 		if err != nil || out.Intent != nil || out.Refusal == nil || !out.Refusal.Decline || out.Refusal.ChargeID == "" || out.Refusal.Code == "" {
 			w.Fatalf("%s: got %+v, %v; want a decline", about, out, err)
 		}
+		if out.Refusal.LastAttempt != past {
+			w.Fatalf("%s: told of the last attempt: %t", about, !past)
+		}
+		out.Refusal.LastAttempt = false
 		got := w.intent(i.ID, provider.IntentRequiresPaymentMethod)
 		if got.Failure == nil || *got.Failure != *out.Refusal || got.ChargeID != out.Refusal.ChargeID || got.Charge.Status != provider.Failed {
 			w.Fatalf("%s: the intent has %+v, the answer was %+v", about, got.Failure, out.Refusal)
@@ -108,9 +112,9 @@ func intentDeclined(_ *testing.T, w *world) {
 	w.Break(LoseAnswer)
 	_, err := w.Provider.ConfirmIntent(context.Background(), c)
 	w.failed(err, provider.Unknown)
-	declined("same key")
+	declined("same key", false)
 	w.ForgetKeys()
-	declined("forgotten key") // the card isn't asked a second time
+	declined("forgotten key", true) // the card isn't asked a second time
 	w.found(r.Tags, 1)
 	w.moved(r.Tags, 0)
 }
@@ -118,14 +122,14 @@ func intentDeclined(_ *testing.T, w *world) {
 func intentRefused(_ *testing.T, w *world) {
 	r := w.request()
 	r.Source = w.Missing
-	out, err := w.Provider.CreateIntent(context.Background(), r, "")
+	out, err := w.Provider.CreateIntent(context.Background(), &r, "")
 	if err != nil || out.Refusal == nil || out.Refusal.Decline || out.Intent != nil {
 		w.Fatalf("got %+v, %v; want a refusal that isn't a decline", out, err)
 	}
 	w.foundIntents(r.Tags, 0)
 	r = w.request()
 	r.Source, r.Customer = "", "cus_doesnotexist"
-	if out, err = w.Provider.CreateIntent(context.Background(), r, ""); err != nil || out.Refusal == nil || out.Refusal.Decline {
+	if out, err = w.Provider.CreateIntent(context.Background(), &r, ""); err != nil || out.Refusal == nil || out.Refusal.Decline {
 		w.Fatalf("no such customer: got %+v, %v; want a refusal", out, err)
 	}
 	c := confirmOf(&provider.Intent{ID: "pi_doesnotexist", Tags: r.Tags})
@@ -140,16 +144,14 @@ func intentRefused(_ *testing.T, w *world) {
 func intentCreationLost(_ *testing.T, w *world) {
 	r := w.request()
 	w.Break(LoseRequest)
-	_, err := w.Provider.CreateIntent(context.Background(), r, "")
+	_, err := w.Provider.CreateIntent(context.Background(), &r, "")
 	w.failed(err, provider.Unknown)
 	w.foundIntents(r.Tags, 0)
-	for b, server := range map[Break]bool{LoseAnswer: false, CutAnswer: false, StoreFailure: true} {
+	for b, kind := range map[Break]provider.Kind{LoseAnswer: provider.Unknown, CutAnswer: provider.Unknown, StoreFailure: provider.StoredFailure} {
 		r := w.request()
 		w.Break(b)
-		_, err := w.Provider.CreateIntent(context.Background(), r, "")
-		if e := w.failure(err, provider.Unknown); e.ServerError != server {
-			w.Errorf("%s: %+v", b, e)
-		}
+		_, err := w.Provider.CreateIntent(context.Background(), &r, "")
+		w.failed(err, kind)
 		i := w.foundIntents(r.Tags, 1)[0]
 		if i.Status != provider.IntentRequiresConfirmation || i.Amount != r.Amount || i.Tags != r.Tags {
 			w.Errorf("%s: found %+v", b, i)
@@ -159,14 +161,19 @@ func intentCreationLost(_ *testing.T, w *world) {
 	}
 }
 
-// intentConfirmationLost shows what intents are for: whatever became of the answer, one read by id tells, without a key.
+// intentConfirmationLost shows what intents are for: whatever became of the answer, one read by id
+// tells, without a key.
 func intentConfirmationLost(_ *testing.T, w *world) {
 	for b, moved := range map[Break]int{LoseRequest: 0, LoseAnswer: 1, CutAnswer: 1, StoreFailure: 1} {
 		i := w.create(w.request())
 		c := confirmOf(i)
 		w.Break(b)
+		kind := provider.Unknown
+		if b == StoreFailure {
+			kind = provider.StoredFailure
+		}
 		_, err := w.Provider.ConfirmIntent(context.Background(), c)
-		w.failed(err, provider.Unknown)
+		w.failed(err, kind)
 		w.moved(i.Tags, moved)
 		w.ForgetKeys()
 		status := provider.IntentRequiresConfirmation
@@ -179,9 +186,10 @@ func intentConfirmationLost(_ *testing.T, w *world) {
 			w.moved(i.Tags, 1)
 			w.ForgetKeys()
 		}
-		// Even sent again past the key's window it can't charge twice, nor is "already confirmed" taken for a refusal.
+		// Even sent again past the key's window it can't charge twice, nor is "already confirmed"
+		// taken for a refusal.
 		_, err = w.Provider.ConfirmIntent(context.Background(), c)
-		w.failed(err, provider.Unknown)
+		w.failed(err, provider.StoredFailure)
 		w.moved(i.Tags, 1)
 	}
 }
@@ -211,7 +219,8 @@ func intentPages(t *testing.T, w *world) {
 	for range 8 {
 		wg.Go(func() {
 			for range 26 {
-				if _, err := w.Provider.CreateIntent(context.Background(), w.request(), ""); err != nil {
+				r := w.request()
+				if _, err := w.Provider.CreateIntent(context.Background(), &r, ""); err != nil {
 					t.Error(err)
 				}
 			}
@@ -250,7 +259,7 @@ func intentCapture(_ *testing.T, w *world) {
 	}
 	w.ForgetKeys()
 	out, err = w.Provider.Capture(context.Background(), part)
-	if err != nil || out.Refusal == nil || out.Refusal.Code != "charge_already_captured" {
+	if err != nil || out.Refusal == nil || !out.Refusal.AlreadyCaptured {
 		w.Fatalf("second capture: got %+v, %v; want a refusal", out, err)
 	}
 	w.intent(i.ID, provider.IntentSucceeded)
@@ -281,8 +290,8 @@ func intentAction(_ *testing.T, w *world) {
 		_, err := w.Provider.ConfirmIntent(context.Background(), c)
 		w.failed(err, provider.Unknown)
 		for _, i := range []*provider.Intent{w.confirm(c, provider.IntentRequiresAction), w.intent(i.ID, provider.IntentRequiresAction)} {
-			if i.NextAction == nil || i.NextAction.Type != "redirect_to_url" || !strings.HasPrefix(i.NextAction.RedirectURL, "https://") ||
-				strings.Contains(i.NextAction.RedirectURL, "…") || i.ChargeID != "" {
+			if i.NextAction == nil || i.NextAction.Type != "redirect_to_url" || !strings.HasPrefix(i.NextAction.RedirectURL, "http") ||
+				strings.Contains(i.NextAction.RedirectURL, "…") || i.NextAction.ClientSecret == "" || i.ChargeID != "" {
 				w.Errorf("got %+v, %+v; want to be told where to send the payer", i, i.NextAction)
 			}
 		}
@@ -306,7 +315,7 @@ func intentAction(_ *testing.T, w *world) {
 func intentNoKey(_ *testing.T, w *world) {
 	r := w.request()
 	r.IdempotencyKey = ""
-	_, err := w.Provider.CreateIntent(context.Background(), r, "")
+	_, err := w.Provider.CreateIntent(context.Background(), &r, "")
 	w.failed(err, provider.Conflict)
 	i := w.create(w.request())
 	for _, change := range []func(*provider.ConfirmRequest){
@@ -317,6 +326,16 @@ func intentNoKey(_ *testing.T, w *world) {
 		c := confirmOf(i)
 		change(&c)
 		_, err := w.Provider.ConfirmIntent(context.Background(), c)
+		w.failed(err, provider.Conflict)
+	}
+	for _, change := range []func(*provider.CancelRequest){
+		func(c *provider.CancelRequest) { c.IdempotencyKey = "" },
+		func(c *provider.CancelRequest) { c.IntentID = "" },
+		func(c *provider.CancelRequest) { c.Tags.Operation = "" },
+	} {
+		c := cancelOf(i)
+		change(&c)
+		_, err := w.Provider.CancelIntent(context.Background(), c)
 		w.failed(err, provider.Conflict)
 	}
 	w.moved(i.Tags, 0)
@@ -339,35 +358,5 @@ func getRefund(_ *testing.T, w *world) {
 	}
 	if got, err := w.Provider.GetRefund(context.Background(), ""); err == nil {
 		w.Fatalf("no id: got %+v", got)
-	}
-}
-
-func disputes(_ *testing.T, w *world) {
-	for _, won := range []bool{true, false} {
-		c := w.paid(w.request())
-		id := w.Dispute(c.ID)
-		d, err := w.Provider.GetDispute(context.Background(), id)
-		if err != nil || d == nil || d.ID != id || d.ChargeID != c.ID || d.Status != "needs_response" || d.Reason == "" || d.Amount != c.Amount ||
-			d.Currency != c.Currency || d.Livemode != c.Livemode || d.Created.IsZero() {
-			w.Fatalf("got %+v, %v", d, err)
-		}
-		if got, err := w.Provider.GetCharge(context.Background(), c.ID); err != nil || !got.Disputed {
-			w.Fatalf("got %+v, %v; want it disputed", got, err)
-		}
-		out, err := w.Provider.Refund(context.Background(), refundOf(c, 1))
-		if err != nil || out.Refusal == nil || out.Refusal.Decline {
-			w.Fatalf("refund of a disputed charge: %+v, %v; want a refusal", out, err)
-		}
-		w.CloseDispute(id, won)
-		status := map[bool]string{true: "won", false: "lost"}[won]
-		if d, err = w.Provider.GetDispute(context.Background(), id); err != nil || d == nil || d.Status != status {
-			w.Fatalf("got %+v, %v; want it %s", d, err, status)
-		}
-		if out, err = w.Provider.Refund(context.Background(), refundOf(c, 1)); err != nil || (out.Refund != nil) != won {
-			w.Fatalf("refund after a dispute that was %s: %+v, %v", status, out, err)
-		}
-	}
-	if d, err := w.Provider.GetDispute(context.Background(), "dp_doesnotexist"); err != nil || d != nil {
-		w.Fatalf("missing dispute: got %+v, %v; want nil, nil", d, err)
 	}
 }

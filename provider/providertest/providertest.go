@@ -1,28 +1,31 @@
-// Package providertest is the conformance suite of provider.Provider: what the code that moves money relies on, tried on
-// an adapter and a faithful simulator of its provider.
+// Package providertest is the conformance suite of provider.Provider: what the code that moves
+// money relies on, tried on an adapter and a faithful simulator of its provider.
 package providertest
 
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"testing"
 	"time"
 
 	"paidonce/provider"
 )
 
-// Break is something that the simulator does to the next call that moves money, and only to that one.
+// Break is something that the simulator does to the next call that moves money, and only to that
+// one.
 type Break string
 
 // The breaks that the suite needs.
 const (
-	LoseRequest  Break = "lose_request"  // nothing is carried out, the connection breaks
-	LoseAnswer   Break = "lose_answer"   // carried out and remembered under the key, the connection breaks
-	StoreFailure Break = "store_failure" // carried out, but answered and remembered as a server error
-	Unavailable  Break = "unavailable"   // nothing is carried out nor remembered; a gateway answers 503
-	Slow         Break = "slow"          // takes half a second to be carried out
-	CutAnswer    Break = "cut_answer"    // carried out, the answer ends in the middle
+	LoseRequest Break = "lose_request" // nothing is carried out, the connection breaks
+	// carried out and remembered under the key, the connection breaks
+	LoseAnswer Break = "lose_answer"
+	// carried out, but answered and remembered as a server error
+	StoreFailure Break = "store_failure"
+	// nothing is carried out nor remembered; a gateway answers 503
+	Unavailable Break = "unavailable"
+	Slow        Break = "slow"       // takes half a second to be carried out
+	CutAnswer   Break = "cut_answer" // carried out, the answer ends in the middle
 )
 
 // World is one adapter and the simulator behind it, for one test.
@@ -32,18 +35,26 @@ type World struct {
 	Currency string // in which 2000 minor units are an ordinary amount
 	// Sources: one that pays, one that is declined, one that doesn't exist.
 	Good, Declined, Missing string
-	// NeedsAction is a source whose payer has to authenticate, and Customer one who pays with what is stored.
+	// NeedsAction is a source whose payer has to authenticate, and Customer one who pays with what
+	// is stored.
 	NeedsAction, Customer string
-	// Authenticate ends what an intent waits for: the payer agrees or doesn't.
+	// Authenticate ends what an intent waits for: the payer agrees or doesn't. It does nothing to
+	// an intent that waits for nobody.
 	Authenticate func(intent string, agrees bool)
+	// ConfirmInBrowser confirms an intent as its payer's browser does.
+	ConfirmInBrowser func(intent, source string) error
 	// Dispute opens a dispute over a charge and gives its id; CloseDispute ends it.
 	Dispute      func(charge string) (dispute string)
 	CloseDispute func(dispute string, won bool)
+	// Inquire opens one that takes no money yet, and WarnOfFraud makes an early fraud warning.
+	Inquire     func(charge string) (dispute string)
+	WarnOfFraud func(charge string) (warning string)
 	// Break arms a break for the next money call.
 	Break func(Break)
 	// ForgetKeys makes the provider forget every idempotency key, as it does after its window.
 	ForgetKeys func()
-	// Moved counts the successful charges that exist for an operation, by the simulator's own books.
+	// Moved counts the successful charges that exist for an operation, by the simulator's own
+	// records.
 	Moved func(operation string) int
 }
 
@@ -87,9 +98,18 @@ func Run(t *testing.T, newWorld func(t *testing.T) World) {
 		"intent: authorise and capture":              intentCapture,
 		"intent: a customer pays":                    intentCustomer,
 		"intent: the payer authenticates":            intentAction,
+		"intent: cancelled":                          intentCanceled,
+		"intent: cancellation lost":                  intentCancellationLost,
+		"intent: cancelled or authenticated":         intentCanceledOrPaid,
+		"intent: nobody is there to authenticate":    intentNobodyThere,
 		"intent: no key, no call":                    intentNoKey,
+		"intent: confirmed again after a decline":    intentConfirmedAgain,
+		"intent: confirmed by the payer's browser":   intentConfirmedInBrowser,
+		"intent: updated":                            intentUpdated,
 		"get a refund":                               getRefund,
 		"disputes":                                   disputes,
+		"disputes: several of a charge":              severalDisputes,
+		"early fraud warnings":                       fraudWarnings,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, &world{World: newWorld(t), T: t}) })
 	}
@@ -112,7 +132,7 @@ func (w *world) request() provider.ChargeRequest {
 }
 
 func (w *world) charge(r provider.ChargeRequest) (provider.ChargeOutcome, error) {
-	return w.Provider.Charge(context.Background(), r)
+	return w.Provider.Charge(context.Background(), &r)
 }
 
 // paid makes a charge that has to succeed.
@@ -149,18 +169,7 @@ func (w *world) moved(tags provider.Tags, n int) {
 // failed wants an error of a kind.
 func (w *world) failed(err error, kind provider.Kind) {
 	w.Helper()
-	_ = w.failure(err, kind)
-}
-
-// failure wants an error of a kind and gives it.
-func (w *world) failure(err error, kind provider.Kind) *provider.Error {
-	w.Helper()
-	var e *provider.Error
-	if !errors.As(err, &e) {
-		w.Fatalf("got %v, want a *provider.Error of kind %s", err, kind)
+	if got := provider.KindOf(err); got != kind {
+		w.Fatalf("got %v, of the kind %q; want %s", err, got, kind)
 	}
-	if e.Kind != kind {
-		w.Fatalf("got kind %s (%v), want %s", e.Kind, e, kind)
-	}
-	return e
 }

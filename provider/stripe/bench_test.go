@@ -15,8 +15,8 @@ import (
 	"paidonce/provider/stripesim"
 )
 
-// BenchmarkCharge is a charge as the adapter pays for it: the other side of the socket answers the same bytes at once and
-// costs next to nothing.
+// BenchmarkCharge is a charge as the adapter pays for it: the other side of the socket answers the
+// same bytes at once and costs next to nothing.
 func BenchmarkCharge(b *testing.B) {
 	body := simCharge(b)
 	answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -40,7 +40,7 @@ func BenchmarkCharge(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.Charge(context.Background(), ordinary); err != nil {
+		if _, err := p.Charge(context.Background(), &ordinary); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -22,21 +22,24 @@ const (
 	declined                   // outcome: the card said no
 	refused                    // outcome: Stripe won't do it, now or later
 	notExecuted                // had no effect; the same key again later
+	rateLimited                // had no effect, nor would others now
 	credentials                // had no effect; an operator has to act
 	inFlight                   // another request under the key runs
-	conflict                   // a bug on our side; a person has to look
+	conflict                   // a bug on our side; an operator has to look
 )
 
-// What a row asks of the error's type, beside one of Stripe's types. No type of an error has a space.
+// What a row asks of the error's type, beside one of Stripe's types. No type of an error has a
+// space.
 const (
 	anything sdk.ErrorType = ""         // any answer
 	anyType  sdk.ErrorType = "any type" // an error object of whatever type
 	noType   sdk.ErrorType = "no type"  // an error object that names none
 )
 
-// answers is the whole of our knowledge about Stripe's errors: the first row that fits decides, and whatever fits none is
-// unknown. Only what is surely definitive may be declined or refused: a wrong "unknown" costs a look-up, a wrong outcome
-// costs money. Rows for anything hold also when the body is no JSON; the others need an error object.
+// answers is the whole of our knowledge about Stripe's errors: the first row that fits decides, and
+// whatever fits none is unknown. Only what is surely definitive may be declined or refused: a wrong
+// "unknown" costs a look-up, a wrong outcome costs money. Rows for anything hold also when the body
+// is no JSON; the others need an error object.
 var answers = []struct {
 	status int
 	kind   sdk.ErrorType
@@ -44,8 +47,9 @@ var answers = []struct {
 }{
 	{http.StatusUnauthorized, anything, credentials},
 	{http.StatusForbidden, anything, credentials},
-	{http.StatusTooManyRequests, anything, notExecuted},   // rate limit and lock_timeout
-	{http.StatusProxyAuthRequired, anything, notExecuted}, // a proxy's answer, in place of handing the request on
+	{http.StatusTooManyRequests, anything, rateLimited}, // rate limit and lock_timeout
+	// a proxy's answer, in place of handing the request on
+	{http.StatusProxyAuthRequired, anything, notExecuted},
 	{http.StatusConflict, anything, inFlight},
 	{http.StatusBadRequest, sdk.ErrorTypeIdempotency, conflict},
 	{http.StatusUnprocessableEntity, sdk.ErrorTypeIdempotency, conflict},
@@ -62,8 +66,8 @@ var answers = []struct {
 // byCode overrides the table for codes that mean the same under every status.
 var byCode = map[sdk.ErrorCode]meaning{
 	sdk.ErrorCodeIdempotencyKeyInUse:   inFlight,
-	sdk.ErrorCodeLockTimeout:           notExecuted,
-	sdk.ErrorCodeRateLimit:             notExecuted,
+	sdk.ErrorCodeLockTimeout:           rateLimited,
+	sdk.ErrorCodeRateLimit:             rateLimited,
 	sdk.ErrorCodePlatformAPIKeyExpired: credentials,
 	sdk.ErrorCodeAPIKeyExpired:         credentials,
 }
@@ -102,8 +106,8 @@ func fits(kind sdk.ErrorType, e *sdk.Error) bool {
 	return kind == anyType || kind == e.Type
 }
 
-// settle turns an exchange into what the port promises: nil and nil for a 2xx answer that could be decoded, a refusal when
-// that is the outcome, an error in every other case.
+// settle resets an exchange into what the port promises: nil and nil for a 2xx answer that could be
+// decoded, a refusal when that is the outcome, an error in every other case.
 func (p *Provider) settle(r *result) (*provider.Refusal, *provider.Error) {
 	if r.local != "" {
 		return nil, &provider.Error{Kind: provider.Conflict, Message: r.local}
@@ -117,18 +121,18 @@ func (p *Provider) settle(r *result) (*provider.Refusal, *provider.Error) {
 	var e *sdk.Error
 	errors.As(r.err, &e)
 	means := meaningOf(r.status, e)
-	alert := means == credentials
-	if r.resent() && (means == notExecuted || means == credentials || e != nil && means == refused && aboutEarlier[e.Code]) {
+	if r.resent() && (kinds[means].NotExecuted() || e != nil && means == refused && aboutEarlier[e.Code]) {
 		means = unknown // of the request that went out first nothing is known
 	}
 	if e != nil && (means == declined || means == refused) {
 		return &provider.Refusal{
 			Decline: means == declined, ChargeID: p.clean(e.ChargeID), Code: p.clean(string(e.Code)),
 			DeclineCode: p.clean(string(e.DeclineCode)), Message: p.clean(e.Msg), Param: p.clean(e.Param),
+			AlreadyCaptured: e.Code == sdk.ErrorCodeChargeAlreadyCaptured,
 		}, nil
 	}
 	out := p.failure(r, kinds[means])
-	out.Alert = alert
+	out.Denied = means == credentials && r.status == http.StatusForbidden && e != nil
 	if e != nil {
 		out.Code, out.Message = p.clean(string(e.Code)), p.clean(e.Msg)
 	}
@@ -136,7 +140,7 @@ func (p *Provider) settle(r *result) (*provider.Refusal, *provider.Error) {
 }
 
 var kinds = map[meaning]provider.Kind{
-	unknown: provider.Unknown, notExecuted: provider.NotExecuted, credentials: provider.NotExecuted,
+	unknown: provider.Unknown, notExecuted: provider.NotExecuted, rateLimited: provider.RateLimited, credentials: provider.Credentials,
 	inFlight: provider.InFlight, conflict: provider.Conflict,
 	// Reached only if a row without a body were an outcome, which none is.
 	declined: provider.Unknown, refused: provider.Unknown,
@@ -144,8 +148,11 @@ var kinds = map[meaning]provider.Kind{
 
 // failure is an error about an answer, with everything but the provider's words.
 func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
+	if kind == provider.Unknown {
+		kind = r.kindWithoutOutcome()
+	}
 	out := &provider.Error{
-		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r), ServerError: storedFailure(r, kind),
+		Kind: kind, HTTPStatus: r.status, RequestID: p.requestID(r),
 		RetryAfter: retryAfter(r.header), Message: "the answer is not one of Stripe's",
 	}
 	if r.status == http.StatusProxyAuthRequired {
@@ -157,11 +164,23 @@ func (p *Provider) failure(r *result, kind provider.Kind) *provider.Error {
 	return out
 }
 
-// storedFailure tells that this answer, which says nothing of the call, is what the key gives from now on. Stripe keeps the 500 of a request that it began to carry
-// out; a 502, 503 or 504 comes from in front of it, as do redirects and pages, unless it is said to be a replay.
-func storedFailure(r *result, kind provider.Kind) bool {
-	return r.status == http.StatusInternalServerError ||
-		kind == provider.Unknown && strings.EqualFold(r.header.Get("Idempotent-Replayed"), "true")
+// kindWithoutOutcome is the kind of an answer that tells no outcome. For a call under a key it
+// matters whether the key gives it from now on. Stripe keeps the 500 of a request that it began to
+// carry out; a 502, 503 or 504 comes from in front of it, as do redirects and pages, unless it is
+// said to be a replay. For a read it matters whether asking again may help: not where there is no
+// such path, as in a gateway or a double.
+func (r *result) kindWithoutOutcome() provider.Kind {
+	switch {
+	case r.keyed && (r.status == http.StatusInternalServerError || strings.EqualFold(r.header.Get("Idempotent-Replayed"), "true")):
+		return provider.StoredFailure
+	case r.keyed || r.bodyErr != nil:
+		return provider.Unknown
+	case r.status == http.StatusNotFound, r.status == http.StatusMethodNotAllowed, r.status == http.StatusNotImplemented:
+		return provider.Unsupported
+	case r.status >= http.StatusInternalServerError:
+		return provider.Unknown
+	}
+	return provider.Unreadable
 }
 
 // noAnswer is an exchange that ended without an answer.
@@ -197,8 +216,8 @@ func (p *Provider) unreadable(r *result, what string) *provider.Error {
 	return e
 }
 
-// retryAfter reads the header, in seconds or as a date, which is one by the clock that the answer's own Date tells; nonsense counts as nothing, and more
-// than an hour as an hour.
+// retryAfter reads the header, in seconds or as a date, which is one by the clock that the answer's
+// own Date tells; nonsense counts as nothing, and more than an hour as an hour.
 func retryAfter(h http.Header) time.Duration {
 	var d time.Duration
 	v := h.Get("Retry-After")

@@ -8,8 +8,9 @@ import (
 
 const maxText = 500 // bytes
 
-// clean makes a text of Stripe's fit for logs and for the database: valid UTF-8 without control characters, bounded, and
-// without anything that looks like a key. Stripe's 401 quotes most of the key that it was sent.
+// clean makes a text of Stripe's fit for logs and for the database: valid UTF-8 without control
+// characters, bounded, and without anything that looks like a key. Stripe's 401 quotes most of the
+// key that it was sent.
 func (p *Provider) clean(s string) string {
 	if plain(s) {
 		return s
@@ -32,7 +33,7 @@ func (p *Provider) clean(s string) string {
 	return s
 }
 
-// plain tells that nothing has to be done, which is so for nearly every text.
+// plain reports whether nothing has to be done, which is so for nearly every text.
 func plain(s string) bool {
 	if len(s) > maxText {
 		return false

@@ -49,12 +49,25 @@ func TestConformance(t *testing.T) {
 		return providertest.World{
 			Provider: p, Currency: "usd", Good: "tok_visa", Declined: "tok_chargeDeclined", Missing: "tok_nobody",
 			NeedsAction: "tok_threeDSecure2Required", Customer: "cus_42",
-			Authenticate: func(intent string, agrees bool) { must(t, sim.Authenticate(intent, agrees)) },
+			// an error says that the intent waits for nothing, which is the checks' to notice
+			Authenticate: func(intent string, agrees bool) { _ = sim.Authenticate(intent, agrees) },
+			ConfirmInBrowser: func(intent, source string) error {
+				return sim.ConfirmInBrowser(intent, source, "https://shop.example/back")
+			},
 			Dispute: func(charge string) string {
-				must(t, sim.DisputeCharge(charge))
-				var books struct{ Disputes []struct{ ID string } }
-				ledger(t, sim, "charge="+charge, &books)
-				return books.Disputes[0].ID
+				id, err := sim.OpenDispute(charge, stripesim.DisputeTerms{})
+				must(t, err)
+				return id
+			},
+			Inquire: func(charge string) string {
+				id, err := sim.OpenDispute(charge, stripesim.DisputeTerms{Status: "warning_needs_response"})
+				must(t, err)
+				return id
+			},
+			WarnOfFraud: func(charge string) string {
+				id, err := sim.WarnOfFraud(charge, "")
+				must(t, err)
+				return id
 			},
 			CloseDispute: func(dispute string, won bool) {
 				must(t, sim.CloseDispute(dispute, map[bool]string{true: "won", false: "lost"}[won]))
@@ -116,7 +129,7 @@ func post(t testing.TB, sim *stripesim.Server, form string) []byte {
 	w := httptest.NewRecorder()
 	sim.ServeHTTP(w, r)
 	if w.Code != 200 {
-		t.Fatalf("%d: %s", w.Code, w.Body)
+		t.Fatalf("%d: got %s, want 200", w.Code, w.Body)
 	}
 	return w.Body.Bytes()
 }

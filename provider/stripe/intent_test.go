@@ -58,10 +58,10 @@ var everywhere = []answerCase{
 	{"404 of a gateway", 404, "<html>", "unknown"},
 	{"other parameters", 400, stripeError("idempotency_error", ""), "conflict"},
 	{"key in use", 409, stripeError("invalid_request_error", `,"code":"idempotency_key_in_use"`), "in_flight"},
-	{"unauthorised", 401, "", "not_executed"},
-	{"rate limit", 429, "", "not_executed"},
-	{"500", 500, stripeError("api_error", ""), "unknown"},
-	{"500 that names an unexpected state", 500, stripeError("invalid_request_error", `,"code":"payment_intent_unexpected_state"`), "unknown"},
+	{"unauthorised", 401, "", "credentials"},
+	{"rate limit", 429, "", "rate_limited"},
+	{"500", 500, stripeError("api_error", ""), "stored_failure"},
+	{"500 that names an unexpected state", 500, stripeError("invalid_request_error", `,"code":"payment_intent_unexpected_state"`), "stored_failure"},
 	{"302", 302, paidIntent(), "unknown"},
 	{"200 without a body", 200, "", "unknown"},
 	{"200 null", 200, "null", "unknown"},
@@ -100,7 +100,7 @@ func TestCreateIntentTable(t *testing.T) {
 		{"paid already", 200, paidIntent(), "conflict"},
 		{"with a charge", 200, goodIntent(`"latest_charge":null`, `"latest_charge":"ch_1"`), "conflict"},
 	}, func(t *testing.T, c answerCase) string {
-		return intentVerdict(answering(t, c.status, nil, c.body).CreateIntent(context.Background(), ordinary, "https://x.example"))
+		return intentVerdict(answering(t, c.status, nil, c.body).CreateIntent(context.Background(), &ordinary, "https://x.example"))
 	})
 }
 
@@ -131,11 +131,11 @@ func TestConfirmIntentTable(t *testing.T) {
 		{"charge of another operation", 200, paidIntent("op_1", "op_2"), "conflict"},
 		{"charge in live mode", 200, paidIntent(`"livemode":false`, `"livemode":true`), "conflict"},
 		// Past the window of a key our own confirmation is refused because of what it did.
-		{"unexpected: paid", 400, unexpected(shown("succeeded")), "unknown"},
-		{"unexpected: authorised", 400, unexpected(shown("requires_capture")), "unknown"},
-		{"unexpected: being authenticated", 400, unexpected(shown("requires_action")), "unknown"},
-		{"unexpected: not shown", 400, unexpected(""), "unknown"},
-		{"unexpected: another intent", 400, unexpected(strings.Replace(shown("canceled"), "pi_1", "pi_2", 1)), "unknown"},
+		{"unexpected: paid", 400, unexpected(shown("succeeded")), "stored_failure"},
+		{"unexpected: authorised", 400, unexpected(shown("requires_capture")), "stored_failure"},
+		{"unexpected: being authenticated", 400, unexpected(shown("requires_action")), "stored_failure"},
+		{"unexpected: not shown", 400, unexpected(""), "stored_failure"},
+		{"unexpected: another intent", 400, unexpected(strings.Replace(shown("canceled"), "pi_1", "pi_2", 1)), "stored_failure"},
 		{"unexpected: canceled", 400, unexpected(shown("canceled")), "refusal"},
 		{"unexpected: no source", 400, unexpected(shown("requires_payment_method")), "refusal"},
 		{"unexpected: declined before", 400, unexpected(failed), "decline"},
@@ -165,8 +165,8 @@ func TestCaptureIntentTable(t *testing.T) {
 		{"not captured", 200, paidIntent(`"captured":true`, `"captured":false`), "conflict"},
 		{"unexpected: captured", 400, unexpected(shown("succeeded")), "refusal"},
 		{"unexpected: canceled", 400, unexpected(shown("canceled")), "refusal"},
-		{"unexpected: processing", 400, unexpected(shown("processing")), "unknown"},
-		{"unexpected: not shown", 400, unexpected(""), "unknown"},
+		{"unexpected: processing", 400, unexpected(shown("processing")), "stored_failure"},
+		{"unexpected: not shown", 400, unexpected(""), "stored_failure"},
 	}, func(t *testing.T, c answerCase) string {
 		out, err := answering(t, c.status, nil, c.body).Capture(context.Background(), r)
 		if c.name == "unexpected: captured" && (out.Refusal == nil || out.Refusal.Code != "charge_already_captured") {
@@ -213,15 +213,19 @@ func TestIntentsOnTheWire(t *testing.T) {
 	r := ordinary
 	r.Metadata = map[string]string{"a": "1", "paidonce_operation": "forged"}
 	r.Description, r.ReceiptEmail, r.StatementDescriptorSuffix = "A book", "a@example.com", "BOOK"
-	_, _ = p.CreateIntent(ctx, r, "https://shop.example/back")
+	r.Shipping = &provider.Shipping{Name: "Jenny", Address: provider.Address{City: "London"}}
+	_, _ = p.CreateIntent(ctx, &r, "https://shop.example/back")
 	r.Source, r.Capture = "pm_card_visa", false
-	_, _ = p.CreateIntent(ctx, r, "")
+	_, _ = p.CreateIntent(ctx, &r, "")
 	for _, customer := range []string{"cus_1", "cus_2", "cus_3"} {
 		r.Source, r.Customer = "", customer
-		_, _ = p.CreateIntent(ctx, r, "")
+		_, _ = p.CreateIntent(ctx, &r, "")
 	}
 	confirm := ordinaryConfirm
-	confirm.ReturnURL = "https://shop.example/back?a=b&c"
+	const back = "https://shop.example/back?a=b&c"
+	confirm.ReturnURL = back
+	_, _ = p.ConfirmIntent(ctx, confirm)
+	confirm.ReturnURL, confirm.OffSession = "", true
 	_, _ = p.ConfirmIntent(ctx, confirm)
 	_, _ = p.Capture(ctx, provider.CaptureRequest{IdempotencyKey: "po_3", Tags: ordinary.Tags, IntentID: "pi_1", ChargeID: "ch_1", Amount: 5})
 	_, _ = p.GetIntent(ctx, "pi/1")
@@ -234,7 +238,7 @@ func TestIntentsOnTheWire(t *testing.T) {
 	}
 	want := []string{
 		"po_1 /v1/payment_intents", "po_1 /v1/payment_intents", "po_1 /v1/payment_intents", "po_1 /v1/payment_intents", "po_1 /v1/payment_intents",
-		"po_2 /v1/payment_intents/pi_1/confirm", "po_3 /v1/payment_intents/pi_1/capture",
+		"po_2 /v1/payment_intents/pi_1/confirm", "po_2 /v1/payment_intents/pi_1/confirm", "po_3 /v1/payment_intents/pi_1/capture",
 	}
 	if len(posts) != len(want) {
 		t.Fatalf("%d POSTs: %+v", len(posts), posts)
@@ -247,7 +251,7 @@ func TestIntentsOnTheWire(t *testing.T) {
 	first := url.Values{
 		"amount": {"2000"}, "currency": {"usd"}, "capture_method": {"automatic"}, "payment_method_types[]": {"card"},
 		"payment_method_data[type]": {"card"}, "payment_method_data[card][token]": {"tok_visa"}, "description": {"A book"},
-		"receipt_email": {"a@example.com"}, "statement_descriptor_suffix": {"BOOK"}, "metadata[a]": {"1"},
+		"receipt_email": {"a@example.com"}, "statement_descriptor_suffix": {"BOOK"}, "shipping[name]": {"Jenny"}, "shipping[address][city]": {"London"}, "metadata[a]": {"1"},
 		"metadata[paidonce_operation]": {"op_1"}, "metadata[paidonce_installation]": {"in_1"},
 	}
 	if got, want := posts[0].form.Encode(), first.Encode(); got != want {
@@ -259,10 +263,13 @@ func TestIntentsOnTheWire(t *testing.T) {
 			t.Errorf("%d: %v", i, f)
 		}
 	}
-	if got := posts[5].form.Encode(); got != (url.Values{"return_url": {confirm.ReturnURL}, "expand[]": {"latest_charge"}}).Encode() {
+	if got := posts[5].form.Encode(); got != (url.Values{"return_url": {back}, "expand[]": {"latest_charge"}}).Encode() {
 		t.Errorf("confirm: %s", got)
 	}
-	if got := posts[6].form.Encode(); got != (url.Values{"amount_to_capture": {"5"}, "expand[]": {"latest_charge"}}).Encode() {
+	if got := posts[6].form.Encode(); got != (url.Values{"off_session": {"true"}, "expand[]": {"latest_charge"}}).Encode() {
+		t.Errorf("confirm off session: %s", got)
+	}
+	if got := posts[7].form.Encode(); got != (url.Values{"amount_to_capture": {"5"}, "expand[]": {"latest_charge"}}).Encode() {
 		t.Errorf("capture: %s", got)
 	}
 	last := (*seen)[len(*seen)-1]
@@ -278,9 +285,16 @@ func TestIntentCustomerUnreadable(t *testing.T) {
 	for status, body := range map[int]string{
 		500: "", 429: "", 401: "", 302: "", 200: `{"id":"cus_2","object":"customer"}`, 203: `{"id":"cus_1","object":"account"}`, 400: stripeError("invalid_request_error", ""),
 	} {
-		_, err := answering(t, status, nil, body).CreateIntent(context.Background(), r, "")
+		_, err := answering(t, status, nil, body).CreateIntent(context.Background(), &r, "")
 		var e *provider.Error
-		if !errors.As(err, &e) || e.Kind != provider.NotExecuted || e.ServerError || e.Alert != (status == 401) || !strings.Contains(e.Message, "customer") {
+		want := provider.NotExecuted
+		switch status {
+		case 401:
+			want = provider.Credentials
+		case 429:
+			want = provider.RateLimited
+		}
+		if !errors.As(err, &e) || e.Kind != want || !strings.Contains(e.Message, "customer") {
 			t.Errorf("%d: %+v", status, err)
 		}
 	}
@@ -295,7 +309,7 @@ func TestCreateIntentHasOneTimeout(t *testing.T) {
 	r := ordinary
 	r.Source, r.Customer = "", "cus_1"
 	start := time.Now()
-	_, err := connect(t, s.URL).CreateIntent(context.Background(), r, "")
+	_, err := connect(t, s.URL).CreateIntent(context.Background(), &r, "")
 	if took := time.Since(start); err == nil || took > 1300*time.Millisecond {
 		t.Errorf("%v after %s", err, took)
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The types below decode any JSON value without an error, so that a field which another version of the API, or somebody's double, gives
-// another type doesn't make an answer unreadable. Null counts as absent everywhere. What decides about money tells a value of another type, odd,
-// from an absent one.
+// The types below decode any JSON value without an error, so that a field which another version of
+// the API, or somebody's double, gives another type doesn't make an answer unreadable. Null counts
+// as absent everywhere. What decides about money tells a value of another type, odd, from an absent
+// one.
 
 // text is a string. Anything else counts as absent.
 type text string
@@ -28,7 +29,8 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// word is a string that is compared with what was asked for: a value of another type is taken as it is written, which compares with nothing.
+// word is a string that is compared with what was asked for: a value of another type is taken as it
+// is written, which compares with nothing.
 type word string
 
 func (w *word) UnmarshalJSONFrom(d *jsontext.Decoder) error {
@@ -117,7 +119,7 @@ func (a *amount) lend(other *amount) {
 	}
 }
 
-// is tells that the amount isn't known to differ from n.
+// is reports whether the amount isn't known to differ from n.
 func (a *amount) is(n int64) bool { return !a.given || a.n == n }
 
 // flag is true or false.
@@ -143,7 +145,8 @@ func (f *flag) lend(other *flag) {
 
 func (f *flag) is(on bool) bool { return !f.given || f.on == on }
 
-// moment is a time in seconds since 1970: a number, also in a string. Anything else counts as absent, and is the zero time.
+// moment is a time in seconds since 1970: a number, also in a string. Anything else counts as
+// absent, and is the zero time.
 type moment struct{ time.Time }
 
 const lastSecond = 253402300799 // of the year 9999

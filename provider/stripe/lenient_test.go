@@ -52,7 +52,7 @@ func TestAnswersThatLackThings(t *testing.T) {
 		"other types elsewhere":    {ordinary, `{"id":"ch_1","status":"succeeded","failure_code":7,"failure_message":{},"disputed":"no","outcome":"fine","payment_intent":["x"]}`, want},
 		"expanded intent, outcome": {ordinary, `{"id":"ch_1","status":"succeeded","payment_intent":{"id":"pi_1","x":[1]},"outcome":{"risk_level":"normal","reason":7}}`, odd},
 	} {
-		out, err := answering(t, 200, nil, c.body).Charge(ctx, c.request)
+		out, err := answering(t, 200, nil, c.body).Charge(ctx, &c.request)
 		if err != nil || out.Charge == nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -70,7 +70,7 @@ func TestAnswersThatLackThings(t *testing.T) {
 func TestIntentAnswers(t *testing.T) {
 	ctx, r := context.Background(), ordinary
 	r.Livemode, r.Currency = true, "USD"
-	created, err := answering(t, 200, nil, `{"id":"pi_1","status":"requires_confirmation"}`).CreateIntent(ctx, r, "")
+	created, err := answering(t, 200, nil, `{"id":"pi_1","status":"requires_confirmation"}`).CreateIntent(ctx, &r, "")
 	want := provider.Intent{ID: "pi_1", Status: provider.IntentRequiresConfirmation, Amount: 2000, Currency: "usd", Livemode: true, Tags: r.Tags}
 	if err != nil || *created.Intent != want {
 		t.Errorf("got %+v, %v, want %+v", created.Intent, err, want)
@@ -179,7 +179,7 @@ func TestExpandedCustomer(t *testing.T) {
 	base, seen := recording(t, map[string]string{"/v1/customers/cus_1": `{"id":"cus_1","default_source":{"id":"card_1","object":"card"},"invoice_settings":[]}`})
 	r := ordinary
 	r.Source, r.Customer = "", "cus_1"
-	_, _ = connect(t, base).CreateIntent(context.Background(), r, "")
+	_, _ = connect(t, base).CreateIntent(context.Background(), &r, "")
 	if last := (*seen)[len(*seen)-1]; last.method != http.MethodPost || last.form.Get("payment_method") != "card_1" {
 		t.Errorf("%+v", last)
 	}
@@ -189,7 +189,8 @@ func listOf(items ...string) string {
 	return `{"has_more":false,"data":[` + strings.Join(items, ",") + `]}`
 }
 
-// In a list only what carries our tags has to be whole; everything needs an id. A hit's amount and currency are not made up.
+// In a list only what carries our tags has to be whole; everything needs an id. A hit's amount and
+// currency are not made up.
 func TestHits(t *testing.T) {
 	foreign := goodCharge("ch_1", "ch_2", "op_1", "op_2")
 	for name, c := range map[string]struct {
@@ -240,7 +241,7 @@ func TestModeOfTheKey(t *testing.T) {
 		}
 		hits, err := p.FindCharge(context.Background(), provider.Lookup{Tags: ordinary.Tags})
 		if err != nil || len(hits) != 1 || hits[0].Livemode != live {
-			t.Errorf("%s: %+v, %v", key, hits, err)
+			t.Errorf("%s: got %+v, %v, want 1", key, hits, err)
 		}
 		if c, err := p.GetCharge(context.Background(), "ch_1"); err != nil || c.Livemode != live {
 			t.Errorf("%s: %+v, %v", key, c, err)

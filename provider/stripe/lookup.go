@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,9 +14,10 @@ import (
 	"paidonce/provider"
 )
 
-// allowance widens a look-up's window on both sides. Both the window and "created" are Stripe's time, so
-// this is for what Stripe's own machines may differ by, and for a request that it carries out well after
-// it was sent. Too wide costs pages; too narrow would prove an absence that isn't one.
+// allowance widens a look-up's window on both sides. Both the window and "created" are Stripe's
+// time, so this is for what Stripe's own machines may differ by, and for a request that it carries
+// out well after it was sent. Too wide costs pages; too narrow would prove an absence that isn't
+// one.
 const allowance = 5 * time.Minute
 
 const pageSize = 100
@@ -49,6 +49,15 @@ func (p *Provider) GetDispute(ctx context.Context, id string) (*provider.Dispute
 	return p.dispute(&d.disputeFields), nil
 }
 
+// GetFraudWarning reads one early fraud warning. Only Stripe's own "no such warning" is nil, nil.
+func (p *Provider) GetFraudWarning(ctx context.Context, id string) (*provider.FraudWarning, error) {
+	var w wireWarning
+	if found, err := p.read(ctx, "/v1/radar/early_fraud_warnings/", id, nil, "an early fraud warning", &w); !found {
+		return nil, err
+	}
+	return p.warning(&w.warningFields), nil
+}
+
 // single is an object that is read by its id.
 type single interface {
 	wire
@@ -56,7 +65,8 @@ type single interface {
 	name() string // its id
 }
 
-// read reads one object by its id; what is named with its article. It is there, it isn't by Stripe's own word, or nothing is known.
+// read reads one object by its id; what is named with its article. It is there, it isn't by
+// Stripe's own word, or nothing is known.
 func (p *Provider) read(ctx context.Context, path, id string, query *form.Values, what string, into single) (found bool, err error) {
 	if id == "" {
 		return false, noID(what)
@@ -78,20 +88,25 @@ func (p *Provider) read(ctx context.Context, path, id string, query *form.Values
 	return true, nil
 }
 
-// missing tells Stripe's own "no such object", in a mode that our key is for, from a 404 of anything else.
+// missing distinguishes Stripe's own "no such object", in a mode that our key is for, from a 404 of
+// anything else.
 func (p *Provider) missing(res *result, r *provider.Refusal) bool {
 	return res.status == http.StatusNotFound && r.Code == string(sdk.ErrorCodeResourceMissing) && !otherMode(r)
 }
 
-// otherMode tells that the object exists, but in the mode that our key isn't for.
+// otherMode reports whether the object exists, but in the mode that our key isn't for.
 func otherMode(r *provider.Refusal) bool {
 	return strings.Contains(r.Message, "a similar object exists in")
 }
 
 // refusedRead is a read that Stripe wouldn't do: nothing is known, and an operator should know why.
 func (p *Provider) refusedRead(res *result, r *provider.Refusal) *provider.Error {
-	e := p.failure(res, provider.Unknown)
-	e.Code, e.Message, e.Alert = r.Code, r.Message, otherMode(r)
+	kind := provider.Unknown
+	if otherMode(r) {
+		kind = provider.Credentials
+	}
+	e := p.failure(res, kind)
+	e.Code, e.Message = r.Code, r.Message
 	return e
 }
 
@@ -103,19 +118,31 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	if untagged(l.Tags) {
 		return nil, noTags()
 	}
+	return p.refundsOf(ctx, l.ChargeID, func(r *refundFields) bool { return r.Metadata.tags() == l.Tags })
+}
+
+// RefundsOf lists all refunds of a charge, whoever made them, the newest first.
+func (p *Provider) RefundsOf(ctx context.Context, chargeID string) ([]provider.Refund, error) {
+	if chargeID == "" {
+		return nil, noID("a charge")
+	}
+	return p.refundsOf(ctx, chargeID, func(*refundFields) bool { return true })
+}
+
+// refundsOf lists the refunds of a charge that are wanted.
+func (p *Provider) refundsOf(ctx context.Context, chargeID string, wanted func(*refundFields) bool) (hits []provider.Refund, err error) {
 	query := &form.Values{}
-	query.Add("charge", l.ChargeID)
-	var hits []provider.Refund
-	err := walk(ctx, p, "/v1/refunds", query, p.pages, 1, func(r *refundFields) (string, error) {
+	query.Add("charge", chargeID)
+	err = walk(ctx, p, "/v1/refunds", query, p.pages, 1, func(r *refundFields) (string, error) {
 		if r.Charge == "" {
-			r.Charge = ref(l.ChargeID)
+			r.Charge = ref(chargeID)
 		}
-		if string(r.Charge) != l.ChargeID {
+		if string(r.Charge) != chargeID {
 			return "", p.odd("the list of refunds has one of another charge than was asked for")
 		}
-		if r.Metadata.tags() == l.Tags {
+		if wanted(r) {
 			if !r.whole() {
-				return "", p.halfHit(r.name())
+				return "", p.unreadableHit(r.name())
 			}
 			hits = append(hits, *p.refund(r))
 		}
@@ -127,8 +154,9 @@ func (p *Provider) FindRefund(ctx context.Context, l provider.Lookup) ([]provide
 	return hits, nil
 }
 
-// halfHit is about an object that carries our tags, so that it matters, and lacks what it would be judged by.
-func (p *Provider) halfHit(id string) *provider.Error {
+// unreadableHit is about an object that carries our tags, so that it matters, and lacks what it
+// would be judged by.
+func (p *Provider) unreadableHit(id string) *provider.Error {
 	return p.odd("the list has what was looked for, but not in a form that can be read: " + id)
 }
 
@@ -146,15 +174,19 @@ func noTags() *provider.Error {
 const pagePause = 250 * time.Millisecond
 
 // passes reports whether a read that failed may succeed in a moment.
-func passes(err error) bool {
-	var e *provider.Error
-	return errors.As(err, &e) && !e.Alert && (e.HTTPStatus < 400 || e.HTTPStatus >= 500 || e.HTTPStatus == http.StatusTooManyRequests)
+func retryable(err error) bool {
+	switch provider.KindOf(err) {
+	case provider.Unknown, provider.NotExecuted, provider.RateLimited, provider.Unreadable:
+		return true
+	}
+	return false
 }
 
-// walk goes through all pages of a list, newest first, and hands every object to take, which gives its id; only that every object must have. The end is
-// where Stripe says that there is no more; whatever looks like an end but isn't said to be one is an error, because the
-// caller draws a conclusion from what is missing. Each page but the first is tried up to tries times: a long walk that began anew at each failure would
-// hardly ever end, and one that fails at once is better told.
+// walk goes through all pages of a list, newest first, and hands every object to take, which gives
+// its id; only that every object must have. The end is where Stripe says that there is no more;
+// whatever looks like an end but isn't said to be one is an error, because the caller draws a
+// conclusion from what is missing. Each page but the first is tried up to tries times: a long walk
+// that began anew at each failure would hardly ever end, and one that fails at once is better told.
 func walk[T any](ctx context.Context, p *Provider, path string, query *form.Values, pages, tries int, take func(*T) (string, error)) error {
 	query.Add("limit", strconv.Itoa(pageSize))
 	cursor := ""
@@ -163,7 +195,7 @@ func walk[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 			query.Set("starting_after", cursor)
 		}
 		items, more, err := page[T](ctx, p, path, query)
-		for try := 1; try < tries && cursor != "" && passes(err); try++ {
+		for try := 1; try < tries && cursor != "" && retryable(err); try++ {
 			select {
 			case <-ctx.Done():
 				return err
@@ -206,7 +238,7 @@ func page[T any](ctx context.Context, p *Provider, path string, query *form.Valu
 		return nil, false, p.refusedRead(res, refusal)
 	}
 	got := &list.page
-	if !maybe(got.Object, "list") || !got.HasMore.given || got.Data == nil {
+	if !isOrUnsaid(got.Object, "list") || !got.HasMore.given || got.Data == nil {
 		return nil, false, p.unreadable(res, "a list")
 	}
 	return got.Data, got.HasMore.on, nil
@@ -218,4 +250,10 @@ func (p *Provider) notList() *provider.Error {
 
 func (p *Provider) noNextPage() *provider.Error {
 	return p.odd("the answer is not a list that goes on: it has more, but no next page")
+}
+
+func listQuery() *form.Values {
+	query := &form.Values{}
+	query.Add("limit", strconv.Itoa(pageSize))
+	return query
 }

@@ -74,7 +74,8 @@ func splice(a, b net.Conn) {
 	go func() { _, _ = io.Copy(b, a); _ = b.Close() }()
 }
 
-// socks is a proxy of SOCKS 5 that wants the password, and answers a request for a tunnel with the given code; 0: granted.
+// socks is a proxy of SOCKS 5 that wants the password, and answers a request for a tunnel with the
+// given code; 0: granted.
 func socks(t *testing.T, code byte) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,7 +133,7 @@ func through(t *testing.T, proxy, address string, target *httptest.Server) *Prov
 	}
 	t.Cleanup(p.Close)
 	if target.TLS != nil { // its certificate is also that of other test servers
-		p.idle.(*http.Transport).TLSClientConfig.RootCAs = target.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		p.transport.TLSClientConfig.RootCAs = target.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	}
 	return p
 }
@@ -140,7 +141,7 @@ func through(t *testing.T, proxy, address string, target *httptest.Server) *Prov
 // outcome sends one charge and says what is known of it.
 func outcome(t *testing.T, p *Provider) string {
 	t.Helper()
-	out, err := p.Charge(t.Context(), anyCharge)
+	out, err := p.Charge(t.Context(), &anyCharge)
 	var e *provider.Error
 	switch {
 	case err == nil && out.Charge != nil:
@@ -172,7 +173,8 @@ func counted(t *testing.T, start func(http.Handler) *httptest.Server) (s *httpte
 	return s, requests, dying
 }
 
-// With https a proxy sees no request: what it says instead of making a tunnel is said before anything was sent.
+// With https a proxy sees no request: what it says instead of making a tunnel is said before
+// anything was sent.
 func TestTunnelThroughAProxy(t *testing.T) {
 	target, requests, dying := counted(t, httptest.NewTLSServer)
 	for _, scheme := range []string{"http", "https"} {
@@ -228,7 +230,8 @@ func TestSocksProxy(t *testing.T) {
 	}
 }
 
-// With plain http the proxy has the request: only what says that it did not hand it on is not executed.
+// With plain http the proxy has the request: only what says that it did not hand it on is not
+// executed.
 func TestPlainRequestThroughAProxy(t *testing.T) {
 	target, requests, dying := counted(t, httptest.NewServer)
 	proxy := &testProxy{}
@@ -243,9 +246,9 @@ func TestPlainRequestThroughAProxy(t *testing.T) {
 		t.Errorf("broken off behind the proxy: got %s", got)
 	}
 	for status, want := range map[int]provider.Kind{
-		407: provider.NotExecuted, 401: provider.NotExecuted, 403: provider.NotExecuted, 429: provider.NotExecuted,
+		407: provider.NotExecuted, 401: provider.Credentials, 403: provider.Credentials, 429: provider.RateLimited,
 		200: provider.Unknown, 302: provider.Unknown, 400: provider.Unknown, 402: provider.Unknown, 404: provider.Unknown, 408: provider.Unknown, 422: provider.Unknown,
-		500: provider.Unknown, 502: provider.Unknown, 503: provider.Unknown, 504: provider.Unknown,
+		500: provider.StoredFailure, 502: provider.Unknown, 503: provider.Unknown, 504: provider.Unknown,
 	} {
 		proxy.status = status
 		if got := outcome(t, p); got != string(want) {
@@ -253,7 +256,9 @@ func TestPlainRequestThroughAProxy(t *testing.T) {
 		}
 	}
 	server.Close()
-	p.Close() // a connection that is kept may be taken once more before its end is noticed, and then nothing is certain
+	// a connection that is kept may be taken once more before its end is noticed, and then nothing
+	// is certain
+	p.Close()
 	if got := outcome(t, p); got != string(provider.NotExecuted) {
 		t.Errorf("the proxy is down: got %s", got)
 	}

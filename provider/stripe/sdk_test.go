@@ -20,8 +20,8 @@ import (
 	"paidonce/provider/stripesim"
 )
 
-// TestSDKReadsSimulator has stripe-go itself, which knows every field of Stripe's objects, read the simulator's: the
-// simulator may not be like Stripe only in what our adapter looks at.
+// TestSDKReadsSimulator has stripe-go itself, which knows every field of Stripe's objects, read the
+// simulator's: the simulator may not be like Stripe only in what our adapter looks at.
 func TestSDKReadsSimulator(t *testing.T) {
 	sim, err := stripesim.New(stripesim.Config{})
 	if err != nil {
@@ -56,7 +56,7 @@ func TestSDKReadsSimulator(t *testing.T) {
 	_, err = api.Charges.New(&sdk.ChargeParams{Amount: sdk.Int64(2000), Currency: sdk.String("usd"), Source: &sdk.PaymentSourceSourceParams{Token: sdk.String("tok_chargeDeclined")}})
 	var e *sdk.Error
 	if !errors.As(err, &e) || e.Type != sdk.ErrorTypeCard || e.Code != sdk.ErrorCodeCardDeclined || e.ChargeID == "" || e.HTTPStatusCode != 402 || e.RequestID == "" {
-		t.Fatalf("%v", err)
+		t.Fatalf("got %v, want 402", err)
 	}
 	n := 0
 	list := api.Charges.List(&sdk.ChargeListParams{ListParams: sdk.ListParams{Limit: sdk.Int64(1)}})
@@ -107,7 +107,8 @@ func TestSDKVerifiesEvents(t *testing.T) {
 	}
 }
 
-// stripeMock gives the address of a stripe-mock, which checks requests against Stripe's published description.
+// stripeMock gives the address of a stripe-mock, which checks requests against Stripe's published
+// description.
 func stripeMock(t *testing.T) string {
 	if url := os.Getenv("STRIPE_MOCK_URL"); url != "" {
 		return url
@@ -125,7 +126,8 @@ func stripeMock(t *testing.T) string {
 		return l.Addr().String()
 	}
 	address := free()
-	cmd := exec.Command(path, "-http-addr", address, "-https-addr", free()) // it listens for HTTPS everywhere unless told
+	// it listens for HTTPS everywhere unless told
+	cmd := exec.Command(path, "-http-addr", address, "-https-addr", free())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,9 +143,10 @@ func stripeMock(t *testing.T) string {
 	return ""
 }
 
-// TestStripeMock sends every request of the adapter to stripe-mock. It knows all parameters and objects of the newest API
-// but keeps nothing: its answers are examples, over other amounts than asked for. So what is wanted of a call that moves
-// money is exactly the complaint about that, which comes after parameters and object were found good.
+// TestStripeMock sends every request of the adapter to stripe-mock. It knows all parameters and
+// objects of the newest API but keeps nothing: its answers are examples, over other amounts than
+// asked for. So what is wanted of a call that moves money is exactly the complaint about that,
+// which comes after parameters and object were found good.
 func TestStripeMock(t *testing.T) {
 	p, err := stripe.New(stripe.Config{APIKey: "sk_test_123", BaseURL: stripeMock(t)})
 	if err != nil {
@@ -155,8 +158,8 @@ func TestStripeMock(t *testing.T) {
 	withCustomer := r
 	withCustomer.Source, withCustomer.Customer, withCustomer.Capture = "", "cus_1", false
 	calls := map[string]func() error{
-		"charge":          func() error { _, err := p.Charge(ctx, r); return err },
-		"customer charge": func() error { _, err := p.Charge(ctx, withCustomer); return err },
+		"charge":          func() error { _, err := p.Charge(ctx, &r); return err },
+		"customer charge": func() error { _, err := p.Charge(ctx, &withCustomer); return err },
 		"capture": func() error {
 			_, err := p.Capture(ctx, provider.CaptureRequest{IdempotencyKey: "k", Tags: tags, ChargeID: "ch_1", Amount: 7})
 			return err
@@ -166,14 +169,32 @@ func TestStripeMock(t *testing.T) {
 			return err
 		},
 	}
-	// Stripe takes tokens as payment_method_data[card], but its published description has it nowhere.
+	// Stripe takes tokens as payment_method_data[card], but its published description has it
+	// nowhere.
 	withMethod := r
 	withMethod.Source = "pm_card_visa"
-	for name, r := range map[string]provider.ChargeRequest{"intent": withMethod, "customer intent": withCustomer} {
-		calls[name] = func() error { _, err := p.CreateIntent(ctx, r, "https://shop.example"); return err }
+	payLater := withMethod
+	payLater.PayLater, payLater.Source, payLater.SetupFutureUsage = true, "", "off_session"
+	payLater.AutomaticMethods = &provider.AutomaticMethods{Enabled: true, AllowRedirects: "never"}
+	for name, r := range map[string]provider.ChargeRequest{"intent": withMethod, "customer intent": withCustomer, "intent paid later": payLater} {
+		calls[name] = func() error { _, err := p.CreateIntent(ctx, &r, "https://shop.example"); return err }
 	}
 	calls["confirm"] = func() error {
-		_, err := p.ConfirmIntent(ctx, provider.ConfirmRequest{IdempotencyKey: "k", Tags: tags, IntentID: "pi_1", ReturnURL: "https://shop.example"})
+		_, err := p.ConfirmIntent(ctx, provider.ConfirmRequest{
+			IdempotencyKey: "k", Tags: tags, IntentID: "pi_1", ReturnURL: "https://shop.example", Source: "pm_card_visa",
+			ErrorOnRequiresAction: true, SetupFutureUsage: "on_session", ReceiptEmail: "a@example.com",
+		})
+		return err
+	}
+	calls["update"] = func() error {
+		_, err := p.UpdateIntent(ctx, provider.UpdateIntentRequest{
+			IdempotencyKey: "k", Tags: tags, IntentID: "pi_1", Amount: 7, Source: "pm_card_visa", SetupFutureUsage: "off_session",
+			Metadata: r.Metadata, PaymentMethodTypes: []string{"card"},
+		})
+		return err
+	}
+	calls["cancel"] = func() error {
+		_, err := p.CancelIntent(ctx, provider.CancelRequest{IdempotencyKey: "k", Tags: tags, IntentID: "pi_1", Reason: "abandoned"})
 		return err
 	}
 	calls["capture of an intent"] = func() error {
@@ -205,7 +226,8 @@ func TestStripeMock(t *testing.T) {
 	if hits, err := p.FindCharge(ctx, provider.Lookup{Tags: tags, From: now, To: now}); err != nil || len(hits) != 0 {
 		t.Errorf("find charge: %v, %v", hits, err)
 	}
-	// The example refund belongs to another charge than asked for: the adapter must not take such a list for an answer.
+	// The example refund belongs to another charge than asked for: the adapter must not take such a
+	// list for an answer.
 	if hits, err := p.FindRefund(ctx, provider.Lookup{Tags: tags, ChargeID: "ch_1"}); err == nil {
 		t.Errorf("find refund: %v", hits)
 	}

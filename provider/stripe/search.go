@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"context"
-	"hash/maphash"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,41 +13,44 @@ import (
 )
 
 const (
-	// How many walks from the newest on go on at once: Stripe allows some 25 to 100 reads a second in
-	// all, and the slices want some of them.
+	// How many walks from the newest on go on at once: Stripe allows some 25 to 100 reads a second
+	// in all, and the slices want some of them.
 	walksMax = 4
-	// Look-ups whose windows begin this close to each other share a walk: none is made to wait for many more pages than its own.
+	// Look-ups whose windows begin this close to each other share a walk: none is made to wait for
+	// many more pages than its own.
 	shareWithin = 15 * time.Minute
-	// How many pages such a walk reads: a quiet account has all that is near in one or two. Where ten
-	// are not enough the window is read in slices.
+	// How many pages such a walk reads: a quiet account has all that is near in one or two. Where
+	// ten are not enough the window is read in slices.
 	walkPages = 10
-	// A look-up that takes longer is given up. Who asks has less time as a rule; this is for those that
-	// bring no end of their own.
+	// A look-up that takes longer is given up. Who asks has less time as a rule; this is for those
+	// that bring no end of their own.
 	lookupLimit = 5 * time.Minute
 	// How many searches go on at once: Stripe allows 20 a second.
 	searchesMax = 4
-	// How many hits a search is asked for: one is usual, and two are for a person already.
+	// How many hits a search is asked for: one is usual, and two are for an operator already.
 	searchHits = 10
 )
 
-// searches are the look-ups through one list of Stripe's. Each begins with a walk from the newest object
-// on, shared by whoever was asked for while the last walks went on: after an outage thousands of
-// operations look for their charges, and each would read the same pages. What a few pages do not settle
-// is read in slices of time; see slices.go.
+// searches are the look-ups through one list of Stripe's. Each begins with a walk from the newest
+// object on, shared by whoever was asked for while the last walks went on: after an outage
+// thousands of operations look for their charges, and each would read the same pages. What a few
+// pages do not settle is read in slices of time; see slices.go.
 type searches[F, T any] struct {
 	provider *Provider
 	path     string
 	look     func(*F) passed
 	whole    func(*F) bool
 	hit      func(*F) *T
-	get      func(ctx context.Context, id string) (*T, error) // one object by its id; nil: there is none
-	tags     func(*T) provider.Tags
+	// one object by its id; nil: there is none
+	get  func(ctx context.Context, id string) (*T, error)
+	tags func(*T) provider.Tags
 
 	mu        sync.Mutex
 	waiting   []*search[T] // for a walk
 	walks     int
 	horizon   time.Time // how far back the last walk came that was cut short
 	grid      grid[T]
+	known     known
 	searching chan struct{}
 }
 
@@ -59,13 +61,14 @@ type passed struct {
 	created time.Time // zero where it doesn't say
 }
 
-// search is a look-up that goes on. All but the first two fields are guarded by the mutex of its searches.
+// search is a look-up that goes on. All but the first two fields are guarded by the mutex of its
+// searches.
 type search[T any] struct {
 	provider.Lookup
 	done chan struct{}
 
 	asked   time.Time
-	over    bool // done is closed, or nobody waits for it any more
+	ended   bool // done is closed, or nobody waits for it any more
 	started bool // a page was read for it
 	brief   bool // its time is over: it ends with the next page
 	hits    []T
@@ -78,9 +81,11 @@ type search[T any] struct {
 	hashed    uint64
 }
 
-// FindCharge looks for the charges of the window that carry exactly l.Tags, failed ones included. A zero From leaves that
-// side open, and a zero To ends at Stripe's present. Hits are those of the first page that has any. That there is none is the word of a
-// complete look-up that was begun after this call; anything else is an error, and Incomplete when there is just more to read.
+// FindCharge looks for the charges of the window that carry exactly l.Tags, failed ones included. A
+// zero From leaves that side open, and a zero To ends at Stripe's present. Hits are those of the
+// first page that has any; what an earlier look-up has passed is read by its id. That there is none
+// is the word of a complete look-up that was begun after this call; anything else is an error, of
+// the kind Incomplete when there is just more to read.
 func (p *Provider) FindCharge(ctx context.Context, l provider.Lookup) ([]provider.Charge, error) {
 	return p.charges.find(ctx, l)
 }
@@ -89,24 +94,32 @@ func (q *searches[F, T]) find(ctx context.Context, l provider.Lookup) ([]T, erro
 	if untagged(l.Tags) {
 		return nil, noTags()
 	}
-	if ctx.Err() != nil { // else a walk that is quick enough would answer somebody who has no time left
+	// else a walk that is quick enough would answer somebody who has no time left
+	if ctx.Err() != nil {
 		return nil, &provider.Error{Kind: provider.Unknown, Message: "the look-up had no time"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
+	began := time.Now()
+	if got := q.readKnown(ctx, l); got != nil {
+		return []T{*got}, nil
+	}
+	if l.Within > 0 {
+		l.Within = max(l.Within-time.Since(began), time.Millisecond)
+	}
 	s := &search[T]{Lookup: l, done: make(chan struct{}), asked: time.Now(), hashed: hashOf(l.Tags)}
-	if off := q.provider.clock.off(); off != 0 {
+	if off := q.provider.clock.skew(); off != 0 {
 		s.stamped(off)
 	}
 	q.mu.Lock()
 	switch {
 	case !q.horizon.IsZero() && !l.From.IsZero() && !l.To.IsZero() && l.To.Add(allowance).Before(q.horizon):
-		q.dig(s) // no walk came that far
+		q.digSlices(s) // no walk came that far
 	default:
 		q.waiting = append(q.waiting, s)
 		if q.walks < walksMax {
 			q.walks++
-			go q.walkOn()
+			go q.runWalks()
 		}
 	}
 	q.mu.Unlock()
@@ -134,7 +147,8 @@ func (q *searches[F, T]) find(ctx context.Context, l provider.Lookup) ([]T, erro
 	}
 }
 
-// stamped widens a window, which is in the time that Date tells, to where "created" puts what was made.
+// stamped widens a window, which is in the time that Date tells, to where "created" puts what was
+// made.
 func (s *search[T]) stamped(off time.Duration) {
 	if !s.From.IsZero() {
 		s.From = s.From.Add(min(off, 0))
@@ -147,18 +161,22 @@ func (s *search[T]) stamped(off time.Duration) {
 	}
 }
 
-// incomplete is what a look-up that is cut short comes to. Of a list that was never seen to answer nothing
-// at all is known.
+// incomplete is what a look-up that is cut short comes to. Of a list that was never seen to answer
+// nothing at all is known.
 func (s *search[T]) incomplete() error {
-	return &provider.Error{Kind: provider.Unknown, Message: "the look-up was not over in time", Incomplete: s.started}
+	kind := provider.Unknown
+	if s.started {
+		kind = provider.Incomplete
+	}
+	return &provider.Error{Kind: kind, Message: "the look-up was not over in time"}
 }
 
 // finish ends a look-up, once. The caller holds the mutex.
 func (q *searches[F, T]) finish(s *search[T], err error) {
-	if s.over {
+	if s.ended {
 		return
 	}
-	s.over = true
+	s.ended = true
 	if s.err == nil {
 		s.err = err
 	}
@@ -169,8 +187,8 @@ func (q *searches[F, T]) finish(s *search[T], err error) {
 	close(s.done)
 }
 
-// walkOn makes walks until nobody waits for one.
-func (q *searches[F, T]) walkOn() {
+// runWalks makes walks until nobody waits for one.
+func (q *searches[F, T]) runWalks() {
 	for {
 		group := q.take()
 		if len(group) == 0 {
@@ -204,15 +222,16 @@ func (q *searches[F, T]) take() (group []*search[T]) {
 func living[T any](all []*search[T]) []*search[T] {
 	alive := all[:0:0]
 	for _, s := range all {
-		if !s.over {
+		if !s.ended {
 			alive = append(alive, s)
 		}
 	}
 	return alive
 }
 
-// walk reads the list for a group of look-ups, from the newest object on, to one whole page beyond the
-// earliest of their windows: a provider whose "created" is minutes off its Date still shows what is there.
+// walk reads the list for a group of look-ups, from the newest object on, to one whole page beyond
+// the earliest of their windows: a provider whose "created" is minutes off its Date still shows
+// what is there.
 func (q *searches[F, T]) walk(group []*search[T]) {
 	from := group[0].From
 	for _, s := range group {
@@ -224,7 +243,8 @@ func (q *searches[F, T]) walk(group []*search[T]) {
 	var w walked
 	for range walkPages {
 		beyond := !from.IsZero() && w.before(from.Add(-allowance))
-		items, more, err := page[F](context.Background(), q.provider, q.path, query) // it belongs to all who wait
+		// it belongs to all who wait
+		items, more, err := page[F](context.Background(), q.provider, q.path, query)
 		if err == nil {
 			err = pass(q, &w, items, more)
 		}
@@ -251,21 +271,16 @@ func (q *searches[F, T]) walk(group []*search[T]) {
 	defer q.mu.Unlock()
 	q.horizon = w.oldest
 	for _, s := range group {
-		q.dig(s)
+		q.digSlices(s)
 	}
-}
-
-func listQuery() *form.Values {
-	query := &form.Values{}
-	query.Add("limit", strconv.Itoa(pageSize))
-	return query
 }
 
 // walked is how far a walk has come.
 type walked struct {
 	last   string
 	oldest time.Time // zero as long as nothing said
-	mixed  bool      // the list isn't newest first, as Stripe's is, so nothing is known of what comes later
+	// the list isn't newest first, as Stripe's is, so nothing is known of what comes later
+	mixed bool
 }
 
 // before reports whether whatever comes later was created before t.
@@ -294,7 +309,8 @@ func pass[F, T any](q *searches[F, T], w *walked, items []F, more bool) error {
 	return nil
 }
 
-// show lets look-ups see the objects of a page. One that finds something is over. The caller holds the mutex.
+// show lets look-ups see the objects of a page. One that finds something is over. The caller holds
+// the mutex.
 func (q *searches[F, T]) show(items []F, to []*search[T]) {
 	wanted := make(map[provider.Tags][]*search[T], len(to))
 	for _, s := range to {
@@ -304,14 +320,17 @@ func (q *searches[F, T]) show(items []F, to []*search[T]) {
 	var found []*search[T]
 	for i := range items {
 		o := q.look(&items[i])
+		if !untagged(o.tags) && o.id != "" {
+			q.known.note(hashOf(o.tags), o.id)
+		}
 		for _, s := range wanted[o.tags] {
 			switch {
-			case s.over:
+			case s.ended:
 				continue
 			case q.whole(&items[i]):
 				s.hits = append(s.hits, *q.hit(&items[i]))
 			default:
-				s.err = q.provider.halfHit(o.id)
+				s.err = q.provider.unreadableHit(o.id)
 			}
 			found = append(found, s)
 		}
@@ -321,18 +340,14 @@ func (q *searches[F, T]) show(items []F, to []*search[T]) {
 	}
 }
 
-var tagSeed = maphash.MakeSeed()
-
-func hashOf(t provider.Tags) uint64 { return maphash.Comparable(tagSeed, t) }
-
 // askSearch asks Stripe's search for what the walk has not come to: one read, where the slices are
-// hundreds. It lags by a minute or so, thus what it finds counts once it was read by its id, and what it
-// doesn't find says nothing. A provider may have no search.
+// hundreds. It lags by a minute or so, thus what it finds counts once it was read by its id, and
+// what it doesn't find says nothing. A provider may have no search.
 func (q *searches[F, T]) askSearch(s *search[T]) {
 	q.searching <- struct{}{}
 	defer func() { <-q.searching }()
 	q.mu.Lock()
-	over := s.over
+	over := s.ended
 	q.mu.Unlock()
 	if over {
 		return
@@ -366,7 +381,7 @@ func (q *searches[F, T]) askSearch(s *search[T]) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !s.over {
+	if !s.ended {
 		s.hits = hits
 		q.finish(s, nil)
 	}

@@ -40,7 +40,7 @@ func TestLookUpsShareWalks(t *testing.T) {
 	tags := func(n int) provider.Tags { return provider.Tags{Operation: fmt.Sprint("op_", n), Installation: "test"} }
 	for n := range charges {
 		group.Go(func() {
-			o, err := p.Charge(context.Background(), provider.ChargeRequest{
+			o, err := p.Charge(context.Background(), &provider.ChargeRequest{
 				IdempotencyKey: fmt.Sprint("k", n), Tags: tags(n), Amount: 500, Currency: "usd", Source: "tok_visa", Capture: true,
 			})
 			if err != nil || o.Charge == nil {
@@ -106,7 +106,7 @@ func TestLookUpsBeginAfterTheyAreAskedFor(t *testing.T) {
 		find(0)
 		<-began
 	}
-	if _, err := p.Charge(context.Background(), provider.ChargeRequest{IdempotencyKey: "k", Tags: tags, Amount: 500, Currency: "usd", Source: "tok_visa", Capture: true}); err != nil {
+	if _, err := p.Charge(context.Background(), &provider.ChargeRequest{IdempotencyKey: "k", Tags: tags, Amount: 500, Currency: "usd", Source: "tok_visa", Capture: true}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -3,7 +3,6 @@ package stripe
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -12,26 +11,28 @@ import (
 )
 
 const (
-	// How many slices are read at once: with pages that take a fifth of a second these are 40 reads a
-	// second, which leaves Stripe's limit of 100 room for whatever else is read.
+	// How many slices are read at once: with pages that take a fifth of a second these are 40 reads
+	// a second, which leaves Stripe's limit of 100 room for whatever else is read.
 	readersMax = 8
 	// A slice that ended this long before it was read has all that it will ever have: an object's
-	// "created" is when it is made, and a list shows it at once. The minute is for Stripe's own machines.
+	// "created" is when it is made, and a list shows it at once. The minute is for Stripe's own
+	// machines.
 	settledAfter = time.Minute
 	// How long no slice is read after a 429 that doesn't say how long.
 	limitPause = time.Second
 	// And at most: what asks for more is asked again, while somebody waits.
-	limitPauseMost = 30 * time.Second
+	limitPauseMax = 30 * time.Second
 	// How many blocks of five minutes one look-up reads, the nearest first: ten days.
 	blocksMax = 3000
-	// How many pages are remembered, at some 900 bytes: what 1,000 charges a second come to in half an hour.
+	// How many pages are remembered, at some 900 bytes: what 1,000 charges a second come to in half
+	// an hour.
 	pagesMax = 20_000
 	// How many look-ups are asked for what there is to read. They ask for the same as a rule.
 	askedMax = 64
 )
 
-// widths are those of slices, in seconds. A block that doesn't fit on a page falls into slices of the
-// next width, and so on. All look-ups cut time at the same seconds, so they share what is read.
+// widths are those of slices, in seconds. A block that doesn't fit on a page falls into slices of
+// the next width, and so on. All look-ups cut time at the same seconds, so they share what is read.
 var widths = [...]int64{300, 30, 3, 1}
 
 // slice is what was created in [from, from + its width), and how far it was read.
@@ -44,7 +45,8 @@ type slice struct {
 	began   time.Time // when the walk under way began; zero: none is
 	lasting bool      // that walk began when the slice was settled
 	cursor  string
-	pages   []seenPage // of the last walk
+	under   []seenPage // of the walk under way
+	pages   []seenPage // of the last complete walk: as long as that counts, so does what it saw
 	whole   time.Time  // when the last complete walk began; zero: there was none
 	final   bool       // and nothing will come to what it saw
 }
@@ -59,26 +61,28 @@ type seenPage struct {
 // grid has the slices of a list. The mutex of its searches guards it.
 type grid[T any] struct {
 	blocks  map[int64]*slice
-	digging []*search[T] // in the order in which they were asked for
+	active  []*search[T] // in the order in which they were asked for
 	readers int
 	pages   int
 	pause   time.Time // no read before
-	turns   int       // of the provider's clock, as the grid knows it
+	resets  int       // of the provider's clock, as the grid knows it
 }
 
 func (g *grid[T]) leave(s *search[T]) {
-	if i := slices.Index(g.digging, s); i >= 0 {
-		g.digging = slices.Delete(g.digging, i, i+1)
+	if i := slices.Index(g.active, s); i >= 0 {
+		g.active = slices.Delete(g.active, i, i+1)
 	}
 }
 
-// dig lets a look-up be answered from slices, the nearest to its attempt first. The caller holds the mutex.
-func (q *searches[F, T]) dig(s *search[T]) {
+// dig lets a look-up be answered from slices, the nearest to its attempt first. The caller holds
+// the mutex.
+func (q *searches[F, T]) digSlices(s *search[T]) {
 	g := &q.grid
 	now, known := q.provider.clock.now()
-	if turns := q.provider.clock.turned(); g.blocks == nil || turns != g.turns { // what was settled by another clock isn't
-		g.blocks, g.pages, g.turns = map[int64]*slice{}, 0, turns
-		for _, other := range slices.Clone(g.digging) {
+	// what was settled by another clock isn't
+	if resets := q.provider.clock.resets(); g.blocks == nil || resets != g.resets {
+		g.blocks, g.pages, g.resets = map[int64]*slice{}, 0, resets
+		for _, other := range slices.Clone(g.active) {
 			q.finish(other, other.incomplete())
 		}
 	}
@@ -99,22 +103,24 @@ func (q *searches[F, T]) dig(s *search[T]) {
 	for _, b := range s.todo {
 		b.recall(s.hashed, func(of *slice, cursor string) { s.again = append(s.again, job[T]{of, cursor, s}) })
 	}
-	g.digging = append(g.digging, s)
+	g.active = append(g.active, s)
 	q.settleFor(s)
-	if !s.over {
+	if !s.ended {
 		go q.askSearch(s)
 	}
 	q.spawn()
 }
 
-// window gives the blocks of [from, to], the nearest to near first, and tells whether it left some out.
+// window gives the blocks of [from, to], the nearest to near first, and reports whether it left
+// some out.
 func (g *grid[T]) window(from, to, near int64) (blocks []*slice, cut bool) {
 	width := widths[0]
 	var at []int64
 	for b := from / width * width; b <= to && len(at) < 10*blocksMax; b += width {
 		at = append(at, b)
 	}
-	// What was made is made at its attempt or after it, so of two that are as far the later comes first.
+	// What was made is made at its attempt or after it, so of two that are as far the later comes
+	// first.
 	far := func(b int64) int64 { return max(b-near, near-(b+width-1), 0)*2 - min(max(b-near, 0), 1) }
 	slices.SortStableFunc(at, func(a, b int64) int { return int(far(a) - far(b)) })
 	if cut = len(at) > blocksMax; cut {
@@ -134,14 +140,17 @@ func (s *slice) recall(hashed uint64, found func(*slice, string)) {
 	for _, p := range s.parts {
 		p.recall(hashed, found)
 	}
-	for _, p := range s.pages {
-		if slices.Contains(p.tags, hashed) {
-			found(s, p.cursor)
+	for _, pages := range [][]seenPage{s.pages, s.under} {
+		for _, p := range pages {
+			if slices.Contains(p.tags, hashed) {
+				found(s, p.cursor)
+			}
 		}
 	}
 }
 
-// read tells that all of the slice was read for a look-up of that moment: since then, or for good.
+// read reports whether all of the slice was read for a look-up of that moment: since then, or for
+// good.
 func (s *slice) read(asked time.Time) bool {
 	if s.final || !s.whole.IsZero() && !s.whole.Before(asked) {
 		return true
@@ -157,8 +166,8 @@ func (s *slice) read(asked time.Time) bool {
 	return len(s.parts) > 0
 }
 
-// next gives a slice of which a page should be read now, or nil. earliest is the first moment that anybody
-// waits since: a walk that began before it is of use to nobody, unless it lasts.
+// next gives a slice of which a page should be read now, or nil. earliest is the first moment that
+// anybody waits since: a walk that began before it is of use to nobody, unless it lasts.
 func (g *grid[T]) next(s *slice, asked, earliest time.Time, now func() (time.Time, bool)) *slice {
 	if s.read(asked) {
 		return nil
@@ -173,8 +182,8 @@ func (g *grid[T]) next(s *slice, asked, earliest time.Time, now func() (time.Tim
 	}
 	if s.began.IsZero() || !s.lasting && s.began.Before(earliest) {
 		at, known := now()
-		g.pages -= len(s.pages)
-		s.began, s.cursor, s.pages = time.Now(), "", nil
+		g.pages -= len(s.under)
+		s.began, s.cursor, s.under = time.Now(), "", nil
 		s.lasting = known && at.Unix() >= s.end()+int64(settledAfter/time.Second)
 	}
 	return s
@@ -190,7 +199,7 @@ type job[T any] struct {
 // choose gives the next page to read. The caller holds the mutex.
 func (q *searches[F, T]) choose() (job[T], bool) {
 	g := &q.grid
-	for n, s := range g.digging {
+	for n, s := range g.active {
 		if n == askedMax {
 			break
 		}
@@ -201,7 +210,7 @@ func (q *searches[F, T]) choose() (job[T], bool) {
 			return j, true
 		}
 		for _, b := range s.todo {
-			if of := g.next(b, s.asked, g.digging[0].asked, q.provider.clock.latest); of != nil {
+			if of := g.next(b, s.asked, g.active[0].asked, q.provider.clock.latest); of != nil {
 				of.reading = true
 				return job[T]{of: of, cursor: of.cursor}, true
 			}
@@ -212,18 +221,18 @@ func (q *searches[F, T]) choose() (job[T], bool) {
 
 // spawn sees to it that what there is to read is read. The caller holds the mutex.
 func (q *searches[F, T]) spawn() {
-	for q.grid.readers < readersMax && len(q.grid.digging) > 0 {
+	for q.grid.readers < readersMax && len(q.grid.active) > 0 {
 		j, some := q.choose()
 		if !some {
 			return
 		}
 		q.grid.readers++
-		go q.readOn(j)
+		go q.readPages(j)
 	}
 }
 
-// readOn reads pages until nobody needs one.
-func (q *searches[F, T]) readOn(j job[T]) {
+// readPages reads pages until nobody needs one.
+func (q *searches[F, T]) readPages(j job[T]) {
 	for some := true; some; {
 		q.mu.Lock()
 		pause := time.Until(q.grid.pause)
@@ -257,8 +266,8 @@ func (q *searches[F, T]) note(j job[T], items []F, more bool, err error) {
 		j.again.rereading--
 	}
 	var limited *provider.Error
-	if errors.As(err, &limited) && limited.HTTPStatus == http.StatusTooManyRequests {
-		g.pause = time.Now().Add(min(max(limited.RetryAfter, limitPause), limitPauseMost))
+	if errors.As(err, &limited) && limited.Kind == provider.RateLimited {
+		g.pause = time.Now().Add(min(max(limited.RetryAfter, limitPause), limitPauseMax))
 		if j.again != nil {
 			j.again.again = append(j.again.again, j)
 		}
@@ -279,30 +288,30 @@ func (q *searches[F, T]) note(j job[T], items []F, more bool, err error) {
 		}
 	}
 	if err != nil {
-		for _, s := range slices.Clone(g.digging) {
+		for _, s := range slices.Clone(g.active) {
 			if s == j.again || j.again == nil && s.wants(of) {
 				q.finish(s, err)
 			}
 		}
 		return
 	}
-	q.show(items, slices.Clone(g.digging))
+	q.show(items, slices.Clone(g.active))
 	if j.again == nil {
 		g.advance(of, seen, w.last, more)
 	}
-	for _, s := range slices.Clone(g.digging) {
+	for _, s := range slices.Clone(g.active) {
 		q.settleFor(s)
 	}
 	g.forget()
 	if g.pages > pagesMax { // they want more than can be remembered
-		for _, s := range slices.Clone(g.digging) {
+		for _, s := range slices.Clone(g.active) {
 			q.finish(s, s.incomplete())
 		}
 		g.forget()
 	}
 }
 
-// wants tells that the look-up still waits for the block of a slice.
+// wants reports whether the look-up still waits for the block of a slice.
 func (s *search[T]) wants(of *slice) bool {
 	block := of.from / widths[0] * widths[0]
 	return slices.ContainsFunc(s.todo, func(b *slice) bool { return b.from == block })
@@ -311,22 +320,25 @@ func (s *search[T]) wants(of *slice) bool {
 // advance notes how far a slice is read.
 func (g *grid[T]) advance(of *slice, seen seenPage, last string, more bool) {
 	switch {
-	case more && len(of.pages) == 0 && of.level < len(widths)-1:
+	case more && len(of.under) == 0 && of.level < len(widths)-1:
 		for at := of.from; at < of.end(); at += widths[of.level+1] {
 			of.parts = append(of.parts, &slice{from: at, level: of.level + 1})
 		}
 		of.began = time.Time{}
 		return
 	case more:
-		of.cursor = last
+		of.cursor, of.under = last, append(of.under, seen)
 	default:
+		g.pages -= len(of.pages)
+		of.under = append(of.under, seen)
+		of.pages, of.under = of.under, nil
 		of.whole, of.final, of.began = of.began, of.lasting, time.Time{}
 	}
 	g.pages++
-	of.pages = append(of.pages, seen)
 }
 
-// settleFor ends a look-up for which everything was read, or whose time is over. The caller holds the mutex.
+// settleFor ends a look-up for which everything was read, or whose time is over. The caller holds
+// the mutex.
 func (q *searches[F, T]) settleFor(s *search[T]) {
 	s.todo = slices.DeleteFunc(s.todo, func(b *slice) bool { return b.read(s.asked) })
 	switch {
@@ -343,7 +355,7 @@ func (g *grid[T]) forget() {
 		return
 	}
 	wanted := map[int64]bool{}
-	for _, s := range g.digging {
+	for _, s := range g.active {
 		for _, b := range s.todo {
 			wanted[b.from] = true
 		}
@@ -357,7 +369,7 @@ func (g *grid[T]) forget() {
 }
 
 func (s *slice) count() int {
-	n := len(s.pages)
+	n := len(s.pages) + len(s.under)
 	for _, p := range s.parts {
 		n += p.count()
 	}

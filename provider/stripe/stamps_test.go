@@ -10,8 +10,9 @@ import (
 	"paidonce/provider"
 )
 
-// A provider whose "created" is half an hour off its Date, on a busy account: the charge lies elsewhere in the
-// list than Date says, and its absence must not be concluded. What it makes itself tells.
+// A provider whose "created" is half an hour off its Date, on a busy account: the charge lies
+// elsewhere in the list than Date says, and its absence must not be concluded. What it makes itself
+// tells.
 func TestCreatedIsOffDate(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-30 * time.Minute, 0, 30 * time.Minute} {
@@ -34,7 +35,7 @@ func TestCreatedIsOffDate(t *testing.T) {
 			t.Cleanup(func() { p.Close(); server.Close() })
 
 			made := provider.ChargeRequest{Tags: provider.Tags{Operation: fmt.Sprint("op_", b.count.Load()), Installation: "test"}, Amount: 2000, Currency: "usd", Capture: true, IdempotencyKey: "k"}
-			if _, err := p.Charge(t.Context(), made); err != nil {
+			if _, err := p.Charge(t.Context(), &made); err != nil {
 				t.Fatal(err)
 			}
 			const n = 45_000 // three quarters of an hour ago

@@ -1,7 +1,7 @@
 // Package stripe is the adapter to Stripe: provider.Provider on stripe-go.
 //
-// One call is one attempt. stripe-go's own retries are off, its globals are never touched, and what its answers mean is
-// decided in one table (classify.go).
+// One call is one attempt. stripe-go's own retries are off, its globals are never touched, and what
+// its answers mean is decided in one table (classify.go).
 package stripe
 
 import (
@@ -28,17 +28,20 @@ import (
 type Config struct {
 	// APIKey is a secret (sk_…) or restricted (rk_…) key.
 	APIKey string
-	// BaseURL is where Stripe is, without /v1; a trailing slash makes no difference. Empty: https://api.stripe.com.
+	// BaseURL is where Stripe is, without /v1; a trailing slash makes no difference. Empty:
+	// https://api.stripe.com.
 	BaseURL string
-	// Timeout bounds one HTTP exchange, from dialling to the last byte of the answer. A look-up makes one a page. 0: 20 s.
+	// Timeout bounds one HTTP exchange, from dialling to the last byte of the answer. A look-up
+	// makes one a page. 0: 20 s.
 	Timeout time.Duration
-	// MaxIdleConns is how many connections are kept for the next call. It should be near the number of calls in flight,
-	// or each call pays for a handshake. 0: 1024.
+	// MaxIdleConns is how many connections are kept for the next call. It should be near the number
+	// of calls in flight, or each call pays for a handshake. 0: 1024.
 	MaxIdleConns int
-	// Proxy is what Stripe is reached through: http://, https:// or socks5://host:port, with user and password if it asks for them.
-	// Empty: none; those of the environment are never used.
+	// Proxy is what Stripe is reached through: http://, https:// or socks5://host:port, with user
+	// and password if it asks for them. Empty: none; those of the environment are never used.
 	Proxy string
-	// MaxPages caps the list of one charge's refunds, at 100 a page; beyond it the look-up is inconclusive. 0: 1000.
+	// MaxPages caps the list of one charge's refunds, at 100 a page; beyond it the look-up is
+	// inconclusive. 0: 1000.
 	MaxPages int
 }
 
@@ -63,13 +66,14 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // Provider talks to one Stripe account. It is safe for concurrent use.
 type Provider struct {
-	backend  sdk.Backend
-	key      string
-	livemode bool // which mode the key is for
-	timeout  time.Duration
-	pages    int
-	idle     interface{ CloseIdleConnections() }
-	clock    *clock
+	backend   sdk.Backend
+	key       string
+	livemode  bool // which mode the key is for
+	timeout   time.Duration
+	pages     int
+	transport *http.Transport
+	direct    *direct // nil with a proxy
+	clock     *clock
 
 	charges searches[chargeFields, provider.Charge]
 	intents searches[intentFields, provider.Intent]
@@ -77,7 +81,8 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New checks the configuration, naming every problem at once, and makes a provider. It sends nothing.
+// New checks the configuration, naming every problem at once, and makes a provider. It sends
+// nothing.
 func New(cfg Config) (*Provider, error) {
 	base, err := baseURL(cfg.BaseURL)
 	var problems []error
@@ -110,19 +115,23 @@ func New(cfg Config) (*Provider, error) {
 		look: func(i *intentFields) passed { return passed{i.name(), i.Metadata.tags(), i.Created.Time} },
 		tags: func(i *provider.Intent) provider.Tags { return i.Tags },
 	}
-	transport := newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
+	p.transport = newTransport(orElse(cfg.MaxIdleConns, defaultIdle))
 	if proxy != nil {
-		transport.Proxy = http.ProxyURL(proxy)
+		p.transport.Proxy = http.ProxyURL(proxy)
 	}
-	p.idle = transport
-	p.backend = newBackend(base, transport, p.clock)
+	p.backend = newBackend(base, &observer{base: p.transport, clock: p.clock})
+	if b, is := p.backend.(*sdk.BackendImplementation); is && proxy == nil {
+		if p.direct, err = newDirect(base, p.key, p.transport, b, p.clock); err != nil {
+			return nil, fmt.Errorf("stripe: %w", err)
+		}
+	}
 	return p, nil
 }
 
-func newBackend(base string, transport http.RoundTripper, c *clock) sdk.Backend {
+func newBackend(base string, transport http.RoundTripper) sdk.Backend {
 	return sdk.GetBackendWithConfig(sdk.APIBackend, &sdk.BackendConfig{
 		URL:               sdk.String(base),
-		HTTPClient:        &http.Client{Transport: &observer{base: transport, clock: c}, CheckRedirect: noRedirect},
+		HTTPClient:        &http.Client{Transport: transport, CheckRedirect: noRedirect},
 		MaxNetworkRetries: sdk.Int64(0),
 		EnableTelemetry:   sdk.Bool(false),
 		// Its log lines contain bodies of answers; what matters of them is in the errors we return.
@@ -131,7 +140,12 @@ func newBackend(base string, transport http.RoundTripper, c *clock) sdk.Backend 
 }
 
 // Close lets go of idle connections. Calls that run are not disturbed.
-func (p *Provider) Close() { p.idle.CloseIdleConnections() }
+func (p *Provider) Close() {
+	p.transport.CloseIdleConnections()
+	if p.direct != nil {
+		p.direct.CloseIdleConnections()
+	}
+}
 
 func notKeyRune(r rune) bool {
 	return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -160,7 +174,8 @@ func baseURL(raw string) (string, error) {
 	return strings.TrimRight(raw, "/"), nil
 }
 
-// ParseProxy reads a proxy's URL, nil for an empty one. Errors complete "the proxy …", and leave the URL out, which may have a password.
+// ParseProxy reads a proxy's URL, nil for an empty one. Errors complete "the proxy …", and leave
+// the URL out, which may have a password.
 func ParseProxy(raw string) (*url.URL, error) {
 	if raw == "" {
 		return nil, nil
@@ -180,9 +195,9 @@ func ParseProxy(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// newTransport makes connections for one host. HTTP/2 stays off: there, one broken connection takes every call on it along
-// and makes all their outcomes unknown. A proxy from the environment is never used: money goes where BaseURL and
-// Proxy say.
+// newTransport makes connections for one host. HTTP/2 stays off: there, one broken connection takes
+// every call on it along and makes all their outcomes unknown. A proxy from the environment is
+// never used: money goes where BaseURL and Proxy say.
 func newTransport(idle int) *http.Transport {
 	return &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
@@ -191,16 +206,18 @@ func newTransport(idle int) *http.Transport {
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: 64 << 10,
-		ReadBufferSize:         2 << 10, // a connection that waits for its answer holds both; thousands may wait
-		WriteBufferSize:        2 << 10,
-		DisableCompression:     true, // the bound on an answer's size holds on what is decoded
+		// a connection that waits for its answer holds both; thousands may wait
+		ReadBufferSize:     2 << 10,
+		WriteBufferSize:    2 << 10,
+		DisableCompression: true, // the bound on an answer's size holds on what is decoded
 	}
 }
 
 // noRedirect hands the 3xx to us: a POST must not turn into a GET somewhere else.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// post sends one POST under our key. Without a key stripe-go would make one up (trap 52), so that is refused here.
+// post sends one POST under our key. Without a key stripe-go would make one up, so that is refused
+// here.
 func (p *Provider) post(ctx context.Context, path, key string, tags provider.Tags, body *form.Values, into wire) *result {
 	if !usableKey(key) {
 		return &result{local: "a call that moves money needs an idempotency key of 1 to 255 printable characters"}
@@ -211,7 +228,8 @@ func (p *Provider) post(ctx context.Context, path, key string, tags provider.Tag
 	return p.exchange(ctx, http.MethodPost, path, &key, body, into, oneObject)
 }
 
-// usableKey reports whether stripe-go sends the key as it is: it trims spaces and refuses long ones.
+// usableKey reports whether stripe-go sends the key as it is: it trims spaces and refuses long
+// ones.
 func usableKey(key string) bool {
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] > '~' {
@@ -231,8 +249,12 @@ func (p *Provider) exchange(ctx context.Context, method, path string, key *strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	r := &result{limit: limit}
-	r.err = p.backend.CallRaw(method, path, p.key, values, &sdk.Params{Context: r.watch(ctx), IdempotencyKey: key}, into)
+	r := &result{limit: limit, keyed: key != nil}
+	if p.direct != nil && key != nil {
+		r.err = p.direct.post(ctx, path, *key, values.Encode(), r)
+	} else {
+		r.err = p.backend.CallRaw(method, path, p.key, values, &sdk.Params{Context: r.watch(ctx), IdempotencyKey: key}, into)
+	}
 	if r.err == nil && r.body != nil {
 		r.err = into.UnmarshalJSON(r.body)
 	}

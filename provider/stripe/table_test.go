@@ -77,12 +77,12 @@ func TestTable(t *testing.T) {
 		{"402 without an error", 402, `{"message":"Because."}`, "unknown"},
 		{"402 with an error in words", 402, `{"error":"declined"}`, "unknown"},
 		{"402 without JSON", 402, html, "unknown"},
-		{"402 that names a lock", 402, stripeError("card_error", `,"code":"lock_timeout"`), "not_executed"},
+		{"402 that names a lock", 402, stripeError("card_error", `,"code":"lock_timeout"`), "rate_limited"},
 		{"402 without a body", 402, "", "unknown"},
 		{"card error under 400", 400, stripeError("card_error", ""), "decline"},
 		{"card error under 404", 404, stripeError("card_error", ""), "unknown"},
 		{"card error under 422", 422, stripeError("card_error", ""), "unknown"},
-		{"card error under 500", 500, stripeError("card_error", ""), "unknown"},
+		{"card error under 500", 500, stripeError("card_error", ""), "stored_failure"},
 		{"invalid request", 400, stripeError("invalid_request_error", `,"param":"source"`), "refusal"},
 		{"missing", 404, stripeError("invalid_request_error", `,"code":"resource_missing"`), "refusal"},
 		{"unprocessable", 422, stripeError("invalid_request_error", ""), "refusal"},
@@ -90,7 +90,7 @@ func TestTable(t *testing.T) {
 		{"404 without a type", 404, `{"error":{"message":"Because."}}`, "refusal"},
 		{"422 without a type", 422, `{"error":{"type":null}}`, "refusal"},
 		{"405 without a type", 405, `{"error":{"message":"Because."}}`, "unknown"},
-		{"500 without a type", 500, `{"error":{"message":"Because."}}`, "unknown"},
+		{"500 without a type", 500, `{"error":{"message":"Because."}}`, "stored_failure"},
 		{"400 with an error in words", 400, `{"error":"bad"}`, "unknown"},
 		{"400 without an error", 400, `{"message":"bad"}`, "unknown"},
 		{"400 api error", 400, stripeError("api_error", ""), "unknown"},
@@ -106,13 +106,13 @@ func TestTable(t *testing.T) {
 		{"key in use as idempotency error", 409, stripeError("idempotency_error", ""), "in_flight"},
 		{"key in use under 400", 400, stripeError("idempotency_error", `,"code":"idempotency_key_in_use"`), "in_flight"},
 		{"409 without JSON", 409, html, "in_flight"},
-		{"unauthorised", 401, stripeError("invalid_request_error", ""), "not_executed"},
-		{"401 without JSON", 401, html, "not_executed"},
-		{"forbidden", 403, stripeError("invalid_request_error", ""), "not_executed"},
-		{"rate limit", 429, stripeError("invalid_request_error", `,"code":"rate_limit"`), "not_executed"},
-		{"lock timeout", 429, stripeError("invalid_request_error", `,"code":"lock_timeout"`), "not_executed"},
-		{"500", 500, stripeError("api_error", ""), "unknown"},
-		{"500 that names an invalid request", 500, stripeError("invalid_request_error", ""), "unknown"},
+		{"unauthorised", 401, stripeError("invalid_request_error", ""), "credentials"},
+		{"401 without JSON", 401, html, "credentials"},
+		{"forbidden", 403, stripeError("invalid_request_error", ""), "credentials"},
+		{"rate limit", 429, stripeError("invalid_request_error", `,"code":"rate_limit"`), "rate_limited"},
+		{"lock timeout", 429, stripeError("invalid_request_error", `,"code":"lock_timeout"`), "rate_limited"},
+		{"500", 500, stripeError("api_error", ""), "stored_failure"},
+		{"500 that names an invalid request", 500, stripeError("invalid_request_error", ""), "stored_failure"},
 		{"502 without JSON", 502, html, "unknown"},
 		{"503", 503, "", "unknown"},
 		{"503 of Stripe's", 503, stripeError("api_error", ""), "unknown"},
@@ -156,13 +156,13 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := answering(t, c.status, nil, c.body)
-			out, err := p.Charge(context.Background(), ordinary)
+			out, err := p.Charge(context.Background(), &ordinary)
 			if got := verdict(out, err); got != c.want {
 				t.Fatalf("got %s (%+v, %v), want %s", got, out, err, c.want)
 			}
 			var e *provider.Error
 			if errors.As(err, &e) {
-				if e.HTTPStatus != c.status || e.ServerError != (c.status == 500) || e.Alert != (c.status == 401 || c.status == 403) || e.RequestID != "req_1" {
+				if e.HTTPStatus != c.status || e.RequestID != "req_1" {
 					t.Errorf("got %+v", e)
 				}
 				if strings.Contains(e.Message, "<html>") || strings.Contains(e.Message, "op_1") {
@@ -192,7 +192,7 @@ func verdict(out provider.ChargeOutcome, err error) string {
 	return "neither"
 }
 
-// Only what the key gives for ever is a server error: the caller stops sending after two of them.
+// Only what the key gives forever is a stored failure: the caller stops sending after two of them.
 func TestStoredFailure(t *testing.T) {
 	for _, c := range []struct {
 		status   int
@@ -202,17 +202,55 @@ func TestStoredFailure(t *testing.T) {
 		{500, "", true}, {500, "true", true}, {502, "", false}, {503, "", false}, {504, "", false}, {503, "true", true}, {502, "true", true},
 		{503, "false", false}, {429, "true", false}, {302, "", false}, {302, "true", true}, {204, "", false}, {204, "true", true}, {409, "true", false},
 	} {
-		_, err := answering(t, c.status, map[string]string{"Idempotent-Replayed": c.replayed}, "").Charge(context.Background(), ordinary)
-		var e *provider.Error
-		if !errors.As(err, &e) || e.ServerError != c.stored || c.status >= 500 && e.Kind != provider.Unknown {
+		_, err := answering(t, c.status, map[string]string{"Idempotent-Replayed": c.replayed}, "").Charge(context.Background(), &ordinary)
+		kind := provider.KindOf(err)
+		if (kind == provider.StoredFailure) != c.stored || c.status >= 500 && !c.stored && kind != provider.Unknown {
 			t.Errorf("%d, replayed %q: %+v", c.status, c.replayed, err)
 		}
 	}
 }
 
+// A read moves nothing, so what matters of an answer that doesn't tell is whether asking again may
+// help.
+func TestReadTable(t *testing.T) {
+	const html = "<html>Bad Gateway</html>"
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		want   provider.Kind // empty: there is no such charge
+	}{
+		{"missing", 404, stripeError("invalid_request_error", `,"code":"resource_missing"`), ""},
+		{"missing in our mode", 404, `{"error":{"type":"invalid_request_error","code":"resource_missing","message":"No such charge; a similar object exists in live mode"}}`, provider.Credentials},
+		{"404 of another kind", 404, stripeError("invalid_request_error", ""), provider.Unsupported},
+		{"404 of a gateway", 404, html, provider.Unsupported},
+		{"405", 405, "", provider.Unsupported},
+		{"501", 501, html, provider.Unsupported},
+		{"unauthorised", 401, html, provider.Credentials},
+		{"forbidden", 403, stripeError("invalid_request_error", ""), provider.Credentials},
+		{"rate limit", 429, "", provider.RateLimited},
+		{"a proxy's", 407, "", provider.NotExecuted},
+		{"500", 500, stripeError("api_error", ""), provider.Unknown},
+		{"502", 502, html, provider.Unknown},
+		{"503", 503, "", provider.Unknown},
+		{"refused", 400, stripeError("invalid_request_error", ""), provider.Unreadable},
+		{"302", 302, goodCharge(), provider.Unreadable},
+		{"200 not JSON", 200, html, provider.Unreadable},
+		{"200 of another object", 200, goodCharge(`"charge"`, `"refund"`), provider.Unreadable},
+		{"200 of another charge", 200, goodCharge("ch_1", "ch_2"), provider.Conflict},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := answering(t, c.status, map[string]string{"Idempotent-Replayed": "true"}, c.body).GetCharge(context.Background(), "ch_1")
+			if got != nil || provider.KindOf(err) != c.want || (err == nil) != (c.want == "") {
+				t.Errorf("got %+v, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestDeclineIsToldWhole(t *testing.T) {
 	p := answering(t, 402, nil, stripeError("card_error", `,"code":"card_declined","decline_code":"lost_card","charge":"ch_9","param":"number"`))
-	out, err := p.Charge(context.Background(), ordinary)
+	out, err := p.Charge(context.Background(), &ordinary)
 	want := provider.Refusal{Decline: true, ChargeID: "ch_9", Code: "card_declined", DeclineCode: "lost_card", Message: "Because.", Param: "number"}
 	if err != nil || out.Refusal == nil || *out.Refusal != want {
 		t.Fatalf("got %+v, %v", out.Refusal, err)
@@ -221,7 +259,7 @@ func TestDeclineIsToldWhole(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "": 0, "soon": 0, "-1": 0, "99999": time.Hour} {
-		_, err := answering(t, 429, map[string]string{"Retry-After": header}, "").Charge(context.Background(), ordinary)
+		_, err := answering(t, 429, map[string]string{"Retry-After": header}, "").Charge(context.Background(), &ordinary)
 		var e *provider.Error
 		if !errors.As(err, &e) || e.RetryAfter != want {
 			t.Errorf("%q: got %v, want %v", header, e, want)
@@ -230,12 +268,12 @@ func TestRetryAfter(t *testing.T) {
 	// A date is one by Stripe's clock, whatever ours says.
 	theirs := map[string]string{"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"}
 	var e *provider.Error
-	if _, err := answering(t, 429, theirs, "").Charge(context.Background(), ordinary); !errors.As(err, &e) || e.RetryAfter != 30*time.Second {
+	if _, err := answering(t, 429, theirs, "").Charge(context.Background(), &ordinary); !errors.As(err, &e) || e.RetryAfter != 30*time.Second {
 		t.Errorf("a date: %v", e)
 	}
 }
 
-// Trap 53: a text of Stripe's must not break the path that stores it, nor carry a key into a log.
+// A text of Stripe's must not break the path that stores it, nor carry a key into a log.
 func TestTextsAreCleaned(t *testing.T) {
 	dirty := "a\x00b\xffc\\u0000d\\nInvalid API Key provided: sk_test_*****abcd or " + testKey + " rk_live_xyz. " + strings.Repeat("ü", 600)
 	for _, status := range []int{400, 401, 402, 500} {
@@ -244,7 +282,7 @@ func TestTextsAreCleaned(t *testing.T) {
 			kind = "invalid_request_error"
 		}
 		body := `{"error":{"type":"` + kind + `","message":"` + strings.ReplaceAll(dirty, "\x00", `\u0000`) + `","code":"x\u0000y"}}`
-		out, err := answering(t, status, nil, body).Charge(context.Background(), ordinary)
+		out, err := answering(t, status, nil, body).Charge(context.Background(), &ordinary)
 		var text, code string
 		var e *provider.Error
 		if errors.As(err, &e) {

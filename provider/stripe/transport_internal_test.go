@@ -17,7 +17,8 @@ import (
 	"paidonce/provider"
 )
 
-// Go reads the proxy variables once a process and spares loopback addresses, so only the setting itself can be looked at.
+// Go reads the proxy variables once a process and spares loopback addresses, so only the setting
+// itself can be looked at.
 func TestTransportSettings(t *testing.T) {
 	tr := newTransport(7)
 	if tr.Proxy != nil {
@@ -58,7 +59,8 @@ func (c *deadOnSecond) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// net/http's own retry when nothing was written is safe, and stays although the key's header is hidden from it.
+// net/http's own retry when nothing was written is safe, and stays although the key's header is
+// hidden from it.
 func TestSentAgainWhenNothingWasWritten(t *testing.T) {
 	var requests atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,10 +72,7 @@ func TestSentAgainWhenNothingWasWritten(t *testing.T) {
 	}))
 	defer s.Close()
 	p := newTestProvider(t, s.URL)
-	tr, is := p.idle.(*http.Transport)
-	if !is {
-		t.Fatalf("%T", p.idle)
-	}
+	tr := p.transport
 	var dialled atomic.Int64
 	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -81,14 +80,15 @@ func TestSentAgainWhenNothingWasWritten(t *testing.T) {
 		return &deadOnSecond{Conn: c}, err
 	}
 	for n := range int64(3) {
-		out, err := p.Charge(context.Background(), anyCharge)
+		out, err := p.Charge(context.Background(), &anyCharge)
 		if err != nil || out.Charge == nil || requests.Load() != n+1 || dialled.Load() != n+1 {
 			t.Fatalf("%+v, %v after %d requests on %d connections, want %d on as many", out, err, requests.Load(), dialled.Load(), n+1)
 		}
 	}
 }
 
-// undoing gives the key's header its usual name back, as if once weren't there: net/http then sends again by itself.
+// undoing gives the key's header its usual name back, as if once weren't there: net/http then sends
+// again by itself.
 type undoing struct{ base http.RoundTripper }
 
 func (u undoing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -97,7 +97,8 @@ func (u undoing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return u.base.RoundTrip(req)
 }
 
-// The second line of defence: should a request go out twice after all, the answer to the second proves nothing about the first.
+// The second line of defence: should a request go out twice after all, the answer to the second
+// proves nothing about the first.
 func TestAnswerToResend(t *testing.T) {
 	refusal := func(code string) string {
 		return `{"error":{"type":"invalid_request_error","message":"No.","code":"` + code + `"}}`
@@ -105,19 +106,18 @@ func TestAnswerToResend(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		alert  bool
 		want   provider.Kind // empty: the outcome stands
 	}{
-		"rate limit":             {429, "", false, provider.Unknown},
-		"lock timeout":           {400, refusal("lock_timeout"), false, provider.Unknown},
-		"unauthorised":           {401, "", true, provider.Unknown},
-		"forbidden":              {403, "", true, provider.Unknown},
-		"captured already":       {400, refusal("charge_already_captured"), false, provider.Unknown},
-		"refunded already":       {400, refusal("charge_already_refunded"), false, provider.Unknown},
-		"unexpected state":       {400, refusal("payment_intent_unexpected_state"), false, provider.Unknown},
-		"refused for the source": {400, refusal("resource_missing"), false, ""},
-		"in flight":              {409, refusal("idempotency_key_in_use"), false, provider.InFlight},
-		"charge":                 {200, chargeAnswer, false, ""},
+		"rate limit":             {429, "", provider.Unknown},
+		"lock timeout":           {400, refusal("lock_timeout"), provider.Unknown},
+		"unauthorised":           {401, "", provider.Unknown},
+		"forbidden":              {403, "", provider.Unknown},
+		"captured already":       {400, refusal("charge_already_captured"), provider.Unknown},
+		"refunded already":       {400, refusal("charge_already_refunded"), provider.Unknown},
+		"unexpected state":       {400, refusal("payment_intent_unexpected_state"), provider.Unknown},
+		"refused for the source": {400, refusal("resource_missing"), ""},
+		"in flight":              {409, refusal("idempotency_key_in_use"), provider.InFlight},
+		"charge":                 {200, chargeAnswer, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,27 +136,25 @@ func TestAnswerToResend(t *testing.T) {
 				}
 			}()
 			p := newTestProvider(t, "http://"+l.Addr().String())
-			if _, err := p.Charge(context.Background(), anyCharge); err != nil {
+			p.backend = newBackend("http://"+l.Addr().String(), &observer{base: undoing{p.transport}, clock: p.clock})
+			p.direct = nil
+			if _, err := p.Charge(context.Background(), &anyCharge); err != nil {
 				t.Fatal(err)
 			}
-			tr, is := p.idle.(*http.Transport)
-			if !is {
-				t.Fatalf("%T", p.idle)
-			}
-			p.backend = newBackend("http://"+l.Addr().String(), undoing{tr}, p.clock)
-			out, err := p.Charge(context.Background(), anyCharge)
+			out, err := p.Charge(context.Background(), &anyCharge)
 			if requests.Load() != 3 {
 				t.Fatalf("%d requests; this test is for three", requests.Load())
 			}
 			var e *provider.Error
-			if errors.As(err, &e) != (c.want != "") || e != nil && (e.Kind != c.want || e.Alert != c.alert) {
+			if errors.As(err, &e) != (c.want != "") || e != nil && e.Kind != c.want {
 				t.Errorf("got %+v, %v, want %q", out, err, c.want)
 			}
 		})
 	}
 }
 
-// serveDyingOnce answers the first request with a charge, dies at the second, and has answer for the others.
+// serveDyingOnce answers the first request with a charge, dies at the second, and has answer for
+// the others.
 func serveDyingOnce(conn net.Conn, requests *atomic.Int64, answer string) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
@@ -174,5 +172,34 @@ func serveDyingOnce(conn net.Conn, requests *atomic.Int64, answer string) {
 		default:
 			_, _ = io.WriteString(conn, answer)
 		}
+	}
+}
+
+// What goes through net/http, as everything does with a proxy, isn't sent again by it either.
+func TestTransportDoesNotSendAgain(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var requests atomic.Int64
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveDyingOnce(conn, &requests, "HTTP/1.1 429 X\r\nContent-Length: 0\r\n\r\n")
+		}
+	}()
+	p := newTestProvider(t, "http://"+l.Addr().String())
+	p.direct = nil
+	for n, want := range []string{"charge", "unknown"} {
+		if got := kindOf(p.Charge(t.Context(), &anyCharge)); got != want {
+			t.Errorf("charge %d: got %s, want %s", n, got, want)
+		}
+	}
+	if n := requests.Load(); n != 2 {
+		t.Errorf("got %d requests for two calls, want 2", n)
 	}
 }

@@ -10,14 +10,16 @@ import (
 	"paidonce/provider"
 )
 
-// The structs below take from Stripe's objects what the port has. stripe-go's own have several hundred fields for every
-// payment method, and decoding into them was most of a charge's CPU time. They tell "absent" from zero: an object without amount isn't one over
-// nothing.
+// The structs below take from Stripe's objects what the port has. stripe-go's own have several
+// hundred fields for every payment method, and decoding into them was most of a charge's CPU time.
+// They tell "absent" from zero: an object without amount isn't one over nothing.
 //
-// An object is known when it can be told what it is and in which state. In the answer to a request that is enough: what else is absent is
-// taken from the request, what is there has to agree with it. An object that was read or found has to be whole: there is nothing to take the rest from.
+// An object is known when it can be told what it is and in which state. In the answer to a request
+// that is enough: what else is absent is taken from the request, what is there has to agree with
+// it. An object that was read or found has to be whole: there is nothing to take the rest from.
 //
-// They decode with exact names: encoding/json would let a client's metadata "Paidonce_Operation" overwrite our tag.
+// They decode with exact names: encoding/json would let a client's metadata "Paidonce_Operation"
+// overwrite our tag.
 
 var decoding = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
@@ -36,21 +38,21 @@ func (t wireTags) tags() provider.Tags {
 	return provider.Tags{Operation: string(t.at.Operation), Installation: string(t.at.Installation)}
 }
 
-// are tells that the tags aren't known to be others.
+// are reports whether the tags aren't known to be others.
 func (t wireTags) are(want provider.Tags) bool {
 	got := t.tags()
 	return (got.Operation == "" || got.Operation == want.Operation) && (got.Installation == "" || got.Installation == want.Installation)
 }
 
-// sameCurrency tells that a currency isn't known to be another. Case makes no difference.
+// sameCurrency reports whether a currency isn't known to be another. Case makes no difference.
 func sameCurrency(got word, want string) bool {
 	return got == "" || strings.EqualFold(string(got), want)
 }
 
 func (p *Provider) currency(w word) string { return p.clean(strings.ToLower(string(w))) }
 
-// maybe tells that an object isn't said to be something else.
-func maybe(object word, what string) bool { return object == "" || string(object) == what }
+// maybe reports whether an object isn't said to be something else.
+func isOrUnsaid(object word, what string) bool { return object == "" || string(object) == what }
 
 type wireCharge struct {
 	sdk.APIResource `json:"-"`
@@ -74,6 +76,10 @@ type chargeFields struct {
 	Outcome        object[wireAssessment] `json:"outcome"`
 	Intent         ref                    `json:"payment_intent"`
 	Metadata       wireTags               `json:"metadata"`
+
+	BalanceTransaction ref                `json:"balance_transaction"`
+	Method             object[wireMethod] `json:"payment_method_details"`
+	ReceiptURL         text               `json:"receipt_url"`
 }
 
 type wireAssessment struct {
@@ -92,13 +98,14 @@ func (c *chargeFields) name() string { return string(c.ID) }
 
 // known reports whether this is a charge at all, in a state that means something.
 func (c *chargeFields) known() bool {
-	return c.ID != "" && maybe(c.Object, "charge") && (c.Status == "pending" || c.succeeded() || c.Status == "failed") &&
+	return c.ID != "" && isOrUnsaid(c.Object, "charge") && (c.Status == "pending" || c.succeeded() || c.Status == "failed") &&
 		!c.Amount.odd && !c.AmountCaptured.odd && !c.AmountRefunded.odd && !c.Captured.odd && !c.Livemode.odd
 }
 
 func (c *chargeFields) succeeded() bool { return c.Status == "succeeded" }
 
-// whole reports whether nothing is missing from which money would be counted. What is captured says also whether something is.
+// whole reports whether nothing is missing from which money would be counted. What is captured says
+// also whether something is.
 func (c *chargeFields) whole() bool {
 	return c.known() && c.Amount.given && c.Currency != "" && (c.Captured.given || c.AmountCaptured.given || !c.succeeded())
 }
@@ -116,11 +123,12 @@ func (p *Provider) charge(c *chargeFields) *provider.Charge {
 		ID: p.clean(string(c.ID)), IntentID: p.clean(string(c.Intent)), Status: provider.Status(c.Status), Amount: c.Amount.n,
 		AmountRefunded: c.AmountRefunded.n, Currency: p.currency(c.Currency), Captured: c.taken(), Disputed: c.Disputed.on,
 		Livemode: p.mode(c.Livemode), Created: c.Created.Time, FailureCode: p.clean(string(c.FailureCode)),
-		FailureMessage: p.clean(string(c.FailureMessage)), Tags: c.Metadata.tags(),
+		FailureMessage: p.clean(string(c.FailureMessage)), Tags: c.Metadata.tags(), Details: p.details(c),
 	}
 	if out.Captured {
 		out.AmountCaptured = c.AmountCaptured.or(out.Amount)
-		// Stripe counts the part that a partial capture let go as refunded. It was never taken, so it isn't given back.
+		// Stripe counts the part that a partial capture let go as refunded. It was never taken, so
+		// it isn't given back.
 		out.AmountRefunded = max(0, out.AmountRefunded-(out.Amount-out.AmountCaptured))
 	} else {
 		out.AmountCaptured = c.AmountCaptured.n
@@ -164,12 +172,17 @@ func (r *wireRefund) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &r.refundFields, decoding)
 }
 
+// whole is, for one refund that is read, also one of something else than a charge.
+func (r *wireRefund) whole() bool {
+	return r.known() && r.Amount.given && r.Currency != ""
+}
+
 func (r *refundFields) name() string { return string(r.ID) }
 
 func (r *refundFields) known() bool {
 	switch provider.Status(r.Status) {
 	case provider.Pending, provider.Succeeded, provider.Failed, provider.Canceled, provider.RequiresAction:
-		return r.ID != "" && maybe(r.Object, "refund") && !r.Amount.odd
+		return r.ID != "" && isOrUnsaid(r.Object, "refund") && !r.Amount.odd
 	}
 	return false
 }
@@ -199,38 +212,3 @@ type pageFields[T any] struct {
 }
 
 func (l *wireList[T]) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &l.page, decoding) }
-
-type wireDispute struct {
-	sdk.APIResource `json:"-"`
-	disputeFields
-}
-
-type disputeFields struct {
-	ID       text   `json:"id"`
-	Object   word   `json:"object"`
-	Charge   ref    `json:"charge"`
-	Status   text   `json:"status"`
-	Reason   text   `json:"reason"`
-	Amount   amount `json:"amount"`
-	Currency word   `json:"currency"`
-	Livemode flag   `json:"livemode"`
-	Created  moment `json:"created"`
-}
-
-func (d *wireDispute) UnmarshalJSON(b []byte) error {
-	return json.Unmarshal(b, &d.disputeFields, decoding)
-}
-
-func (d *disputeFields) name() string { return string(d.ID) }
-
-// whole takes any status: a new one of Stripe's is for the reader to judge.
-func (d *disputeFields) whole() bool {
-	return d.ID != "" && maybe(d.Object, "dispute") && d.Charge != "" && d.Status != "" && d.Amount.given && d.Currency != "" && !d.Livemode.odd
-}
-
-func (p *Provider) dispute(d *disputeFields) *provider.Dispute {
-	return &provider.Dispute{
-		ID: p.clean(string(d.ID)), ChargeID: p.clean(string(d.Charge)), Status: p.clean(string(d.Status)), Reason: p.clean(string(d.Reason)),
-		Amount: d.Amount.n, Currency: p.currency(d.Currency), Livemode: p.mode(d.Livemode), Created: d.Created.Time,
-	}
-}

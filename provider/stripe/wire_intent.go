@@ -28,7 +28,10 @@ type intentFields struct {
 	CaptureMethod word                `json:"capture_method"`
 	LatestCharge  wireLatest          `json:"latest_charge"`
 	NextAction    object[wireAction]  `json:"next_action"`
+	ClientSecret  text                `json:"client_secret"`
 	LastError     object[wireFailure] `json:"last_payment_error"`
+	CancelReason  word                `json:"cancellation_reason"`
+	PaymentMethod ref                 `json:"payment_method"`
 	Metadata      wireTags            `json:"metadata"`
 }
 
@@ -74,7 +77,8 @@ func (i *wireIntent) UnmarshalJSON(b []byte) error {
 
 func (i *intentFields) name() string { return string(i.ID) }
 
-// known reports whether this is an intent at all, in a state that means something, as its charge is if it is there.
+// known reports whether this is an intent at all, in a state that means something, as its charge is
+// if it is there.
 func (i *intentFields) known() bool {
 	if i.LatestCharge.odd || i.LatestCharge.charge != nil && !i.LatestCharge.charge.known() {
 		return false
@@ -82,25 +86,29 @@ func (i *intentFields) known() bool {
 	switch provider.IntentStatus(i.Status) {
 	case provider.IntentRequiresPaymentMethod, provider.IntentRequiresConfirmation, provider.IntentRequiresAction, provider.IntentProcessing,
 		provider.IntentRequiresCapture, provider.IntentSucceeded, provider.IntentCanceled:
-		return i.ID != "" && maybe(i.Object, "payment_intent") && !i.Amount.odd && !i.Livemode.odd
+		return i.ID != "" && isOrUnsaid(i.Object, "payment_intent") && !i.Amount.odd && !i.Livemode.odd
 	}
 	return false
 }
 
-// whole lets intent and charge lend each other what they lack, and tells whether nothing is missing then.
+// whole lets intent and charge lend each other what they lack, and reports whether nothing is
+// missing then.
 func (i *intentFields) whole() bool {
 	i.share()
 	return i.known() && i.Amount.given && i.Currency != "" && (i.LatestCharge.charge == nil || i.LatestCharge.charge.whole())
 }
 
-// share lets intent and charge lend each other what they lack: a charge is over its intent's amount, and captured when the intent succeeded.
+// share lets intent and charge lend each other what they lack: a charge is over its intent's
+// amount, and captured when the intent succeeded. One that failed may be over an earlier amount.
 func (i *intentFields) share() {
 	c := i.LatestCharge.charge
 	if c == nil {
 		return
 	}
 	i.Amount.lend(&c.Amount)
-	c.Amount.lend(&i.Amount)
+	if c.Status != "failed" {
+		c.Amount.lend(&i.Amount)
+	}
 	i.Livemode.lend(&c.Livemode)
 	c.Livemode.lend(&i.Livemode)
 	if c.Currency == "" {
@@ -121,7 +129,7 @@ func (i *intentFields) share() {
 	}
 }
 
-// idle tells that no money has moved, and that none will without a further call.
+// idle reports whether no money has moved, and none will without a further call.
 func (i *intentFields) idle() bool {
 	switch provider.IntentStatus(i.Status) {
 	case provider.IntentRequiresPaymentMethod, provider.IntentRequiresConfirmation, provider.IntentCanceled:
@@ -134,24 +142,28 @@ func (p *Provider) intent(i *intentFields) *provider.Intent {
 	out := &provider.Intent{
 		ID: p.clean(string(i.ID)), Status: provider.IntentStatus(i.Status), Amount: i.Amount.n, Currency: p.currency(i.Currency),
 		Livemode: p.mode(i.Livemode), Created: i.Created.Time, Tags: i.Metadata.tags(), ChargeID: p.clean(string(i.LatestCharge.ID)),
+		PaymentMethod: p.clean(string(i.PaymentMethod)), ClientSecret: clientSecret(string(i.ID), string(i.ClientSecret)),
+		CancellationReason: p.clean(string(i.CancelReason)),
 	}
 	if i.LatestCharge.charge != nil {
 		out.Charge = p.charge(i.LatestCharge.charge)
 	}
 	if a := i.NextAction.at; a != nil && out.Status == provider.IntentRequiresAction {
-		out.NextAction = &provider.NextAction{Type: p.clean(string(a.Type))}
+		out.NextAction = &provider.NextAction{Type: p.clean(string(a.Type)), ClientSecret: out.ClientSecret}
 		if to := a.Redirect.at; to != nil {
 			out.NextAction.RedirectURL = webAddress(string(to.URL))
 		}
 	}
+	out.Lapsed = out.Status == provider.IntentCanceled && out.CancellationReason == "automatic"
 	if failed := i.LastError.at; failed != nil && i.idle() {
 		out.Failure = p.failedAttempt(failed)
 	}
 	return out
 }
 
-// failedAttempt is a confirmation that came to nothing. An authentication that failed counts as a decline: Stripe files it under
-// invalid requests, but it was the payer or the bank that didn't agree.
+// failedAttempt is a confirmation that came to nothing. An authentication that failed counts as a
+// decline: Stripe files it under invalid requests, but it was the payer or the bank that didn't
+// agree.
 func (p *Provider) failedAttempt(f *wireFailure) *provider.Refusal {
 	return &provider.Refusal{
 		Decline:  f.Type == text(sdk.ErrorTypeCard) || f.Code == text(sdk.ErrorCodePaymentIntentAuthenticationFailure),
@@ -160,10 +172,27 @@ func (p *Provider) failedAttempt(f *wireFailure) *provider.Refusal {
 	}
 }
 
+// maxSecret is several times as long as Stripe's client secrets are; secretBytes is what they
+// consist of.
+const (
+	maxSecret   = 255
+	secretBytes = "_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// clientSecret lets the secret of an intent through as it is, or not at all: cleaned as a text, it
+// would not be one any more.
+func clientSecret(id, s string) provider.Secret {
+	if len(s) > maxSecret || !strings.HasPrefix(s, id+"_secret_") ||
+		strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(secretBytes, r) }) {
+		return ""
+	}
+	return provider.Secret(s)
+}
+
 const maxAddress = 4096 // bytes
 
-// webAddress lets a web address through as it is, or not at all: it may contain a publishable key and be longer than a text, so
-// cleaning it as one would break it.
+// webAddress lets a web address through as it is, or not at all: it may contain a publishable key
+// and be longer than a text, so cleaning it as one would break it.
 func webAddress(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || len(s) > maxAddress || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||

@@ -16,7 +16,9 @@ type call struct {
 	params       params
 	key          string // Idempotency-Key of a POST
 	live         bool   // asked with a live key; objects of the two modes never meet
+	public       bool   // asked with a publishable key
 	request      string // Request-Id
+	origin       string // where it was asked
 	fault        *Fault // what a rule wants to go wrong; nil: nothing
 	started      time.Time
 }
@@ -35,11 +37,12 @@ func (a *apiError) answer() answer { return answer{status: a.Status, body: rende
 
 func ok(r renderer) answer { return answer{status: http.StatusOK, object: r} }
 
-// work makes a request's record while the state is locked. Without a record the error alone is remembered.
+// work makes a request's record while the state is locked. Without a record the error alone is
+// remembered.
 type work func(st *state) (*record, *apiError)
 
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
-	c := &call{method: r.Method, path: r.URL.Path, request: newID("req_"), started: time.Now()}
+	c := &call{method: r.Method, path: r.URL.Path, request: newID("req_"), origin: origin(r), started: time.Now()}
 	entry := &logEntry{Time: s.now(), Method: c.method, Path: c.path, RequestID: c.request}
 	defer func() {
 		entry.Millis = float64(time.Since(c.started).Microseconds()) / 1000
@@ -62,7 +65,13 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		writeAnswer(w, c, bad.answer())
 		return
 	}
-	c.live = strings.Contains(secret, "_live_")
+	if bad := s.rights.check(c, secret); bad != nil {
+		entry.Status = bad.Status
+		s.counts.refused.Add(1)
+		writeAnswer(w, c, bad.answer())
+		return
+	}
+	c.live, c.public = strings.Contains(secret, "_live_"), publishable(secret)
 	c.fault = s.faults.match(c)
 	if c.fault != nil {
 		entry.Fault = c.fault.Type
@@ -86,18 +95,21 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 
 // read takes the request apart. What it refuses never touches a key, as with Stripe.
 func (s *Server) read(c *call, r *http.Request) (secret string, bad *apiError) {
-	secret, bad = authenticate(r)
 	if c.method == http.MethodPost {
 		c.key = r.Header.Get("Idempotency-Key")
 	}
-	if bad != nil {
+	rest, isV1 := strings.CutPrefix(c.path, "/v1/")
+	if isV1 {
+		c.parts = strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	}
+	secret = keyOf(r)
+	inForm := secret == "" && c.forBrowsers() // as Stripe.js sends it
+	if bad := c.checkKey(secret); bad != nil && !inForm {
 		return "", bad
 	}
-	rest, isV1 := strings.CutPrefix(c.path, "/v1/")
 	if !isV1 {
 		return "", unrecognized(c)
 	}
-	c.parts = strings.Split(strings.TrimSuffix(rest, "/"), "/")
 	form := r.URL.RawQuery
 	if c.method == http.MethodPost {
 		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
@@ -121,29 +133,41 @@ func (s *Server) read(c *call, r *http.Request) (secret string, bad *apiError) {
 	if c.params, bad = parseParams(form); bad != nil {
 		return "", bad
 	}
+	if inForm {
+		secret = c.params.get("key")
+	}
+	if bad := c.checkKey(secret); bad != nil {
+		return "", bad
+	}
 	if len(c.key) > 255 {
 		return "", invalid("", "", "Idempotency keys can have at most 255 characters.")
 	}
 	return secret, nil
 }
 
-func authenticate(r *http.Request) (string, *apiError) {
+func keyOf(r *http.Request) string {
 	secret, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer {
 		secret, _, _ = r.BasicAuth() // as Stripe's curl examples do
 	}
+	return secret
+}
+
+func (c *call) checkKey(secret string) *apiError {
 	e := &apiError{Status: http.StatusUnauthorized, Type: typeInvalid}
 	switch {
 	case secret == "":
 		e.Message = "You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth."
-	case strings.HasPrefix(secret, "pk_"):
+	case publishable(secret) && c.forBrowsers():
+		return nil
+	case publishable(secret):
 		e.Code, e.Message = "secret_key_required", "This API call cannot be made with a publishable API key."
 	case !strings.HasPrefix(secret, "sk_") && !strings.HasPrefix(secret, "rk_"):
 		e.Message = "Invalid API Key provided: " + masked(secret)
 	default:
-		return secret, nil
+		return nil
 	}
-	return "", e
+	return e
 }
 
 // masked shows a key as Stripe does: its beginning and its last four characters.
@@ -179,7 +203,8 @@ func (s *Server) run(c *call) answer {
 	return e.answer()
 }
 
-// prepare validates the parameters of a POST. An error here comes before anything runs and isn't remembered by the key.
+// prepare validates the parameters of a POST. An error here comes before anything runs and isn't
+// remembered by the key.
 func (s *Server) prepare(c *call) (work, *apiError) {
 	p := c.parts
 	switch {
@@ -189,6 +214,8 @@ func (s *Server) prepare(c *call) (work, *apiError) {
 		return s.captureCharge(c, p[1])
 	case len(p) == 1 && p[0] == "payment_intents":
 		return s.createIntent(c)
+	case len(p) == 2 && p[0] == "payment_intents":
+		return s.updateIntent(c, p[1])
 	case len(p) == 3 && p[0] == "payment_intents" && p[2] == "confirm":
 		return s.confirmIntent(c, p[1])
 	case len(p) == 3 && p[0] == "payment_intents" && p[2] == "capture":
@@ -237,6 +264,13 @@ func (s *Server) get(c *call) answer {
 			return ok(e.cur)
 		}
 		return noSuch("dispute", p[1], "id").answer()
+	case len(p) == 2 && p[0] == "radar" && p[1] == "early_fraud_warnings":
+		return s.listWarnings(c)
+	case len(p) == 3 && p[0] == "radar" && p[1] == "early_fraud_warnings":
+		if e := st.warnings[p[2]]; e != nil && e.cur.Live == c.live {
+			return ok(e.cur)
+		}
+		return noSuch("issuer_fraud_record", p[2], "early_fraud_warning").answer()
 	case len(p) == 1 && p[0] == "customers":
 		return s.listCustomers(c)
 	case len(p) == 2 && p[0] == "customers":

@@ -1,21 +1,28 @@
 package stripesim
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // cardKind is what is shown of a card, and what happens when it is charged.
 type cardKind struct {
 	brand, display, last4 string
 	decline               string // key of declines; empty: succeeds
+	funding               string // empty: credit
 	dispute               bool   // succeeds, then is disputed
-	authenticate          bool   // the payer has to authenticate; a plain charge is declined, as nobody asks them there
-	afterwards            string // decline_code once they have; empty: succeeds
-	badAttach             bool   // refused when it is attached to a customer, not only when it is charged
+	// the payer has to authenticate; a plain charge is declined, as nobody asks them there
+	authenticate bool
+	afterwards   string // decline_code once they have; empty: succeeds
+	debit        bool   // of a bank account: stays pending until EndDebit
+	// refused when it is attached to a customer, not only when it is charged
+	badAttach bool
 }
 
 // testCards are the tokens that exist. Stripe has more; a token that isn't here doesn't exist here.
 var testCards = map[string]cardKind{
 	"tok_visa":                                 {brand: "visa", display: "Visa", last4: "4242"},
-	"tok_visa_debit":                           {brand: "visa", display: "Visa", last4: "5556"},
+	"tok_visa_debit":                           {brand: "visa", display: "Visa", last4: "5556", funding: "debit"},
 	"tok_mastercard":                           {brand: "mastercard", display: "MasterCard", last4: "4444"},
 	"tok_amex":                                 {brand: "amex", display: "American Express", last4: "8431"},
 	"tok_chargeDeclined":                       {brand: "visa", display: "Visa", last4: "0002", decline: "generic_decline", badAttach: true},
@@ -25,6 +32,7 @@ var testCards = map[string]cardKind{
 	"tok_chargeDeclinedIncorrectCvc":           {brand: "visa", display: "Visa", last4: "0127", decline: "incorrect_cvc", badAttach: true},
 	"tok_chargeDeclinedProcessingError":        {brand: "visa", display: "Visa", last4: "0119", decline: "processing_error", badAttach: true},
 	"tok_chargeCustomerFail":                   {brand: "visa", display: "Visa", last4: "0341", decline: "generic_decline"},
+	"btok_us_verified":                         {brand: "visa", display: "Visa", last4: "6789", debit: true},
 	"tok_createDispute":                        {brand: "visa", display: "Visa", last4: "0259", dispute: true},
 	"tok_threeDSecureRequired":                 {brand: "visa", display: "Visa", last4: "3063", decline: "authentication_required", authenticate: true},
 	"tok_threeDSecure2Required":                {brand: "visa", display: "Visa", last4: "3220", decline: "authentication_required", authenticate: true},
@@ -36,7 +44,8 @@ var testCards = map[string]cardKind{
 	"tok_chargeDeclinedFraudulent":             {brand: "visa", display: "Visa", last4: "0019", decline: "fraudulent", badAttach: true},
 }
 
-// cardOf gives what is shown for a token, also for one that a later version of this table no longer has.
+// cardOf gives what is shown for a token, also for one that a later version of this table no longer
+// has.
 func cardOf(token string) cardKind {
 	if c, ok := testCards[token]; ok {
 		return c
@@ -44,10 +53,20 @@ func cardOf(token string) cardKind {
 	return testCards["tok_visa"]
 }
 
+func (c cardKind) funds() string { return cmp.Or(c.funding, "credit") }
+
 type decline struct{ code, message, param string }
 
-// declines maps a decline_code to the code and words that go with it. The empty code stands for "not declined".
+// notHandled is the decline_code of what needs the payer where nobody may be asked.
+const notHandled = "authentication_not_handled"
+
+// declines maps a decline_code to the code and words that go with it. The empty code stands for
+// "not declined".
 var declines = map[string]decline{
+	notHandled: {
+		code:    "authentication_required",
+		message: "This payment required an authentication action to complete, but `error_on_requires_action` was set.",
+	},
 	"generic_decline":         {code: "card_declined", message: "Your card was declined."},
 	"insufficient_funds":      {code: "card_declined", message: "Your card has insufficient funds."},
 	"lost_card":               {code: "card_declined", message: "Your card was declined."},
@@ -77,6 +96,18 @@ func minimum(currency string) int64 {
 		return m
 	}
 	return 50
+}
+
+// maximums are the largest amounts in minor units where they differ from eight digits.
+var maximums = map[string]int64{
+	"cop": 9_999_999_999, "huf": 9_999_999_999, "idr": 999_999_999_999, "inr": 999_999_999, "jpy": 9_999_999_999, "lbp": 999_999_999_999,
+}
+
+func maximum(currency string) int64 {
+	if m, ok := maximums[currency]; ok {
+		return m
+	}
+	return 99_999_999
 }
 
 func set(words string) map[string]bool {

@@ -31,6 +31,10 @@ func (s *Server) createCharge(c *call) (work, *apiError) {
 	if bad := checkTexts(p); bad != nil {
 		return nil, bad
 	}
+	shipping, bad := p.shipping()
+	if bad != nil {
+		return nil, bad
+	}
 	source, cust := p.get("source"), p.get("customer")
 	if source == "" && cust == "" {
 		return nil, missing("source")
@@ -38,7 +42,7 @@ func (s *Server) createCharge(c *call) (work, *apiError) {
 	ch := &charge{
 		Live: c.live, Amount: amount, Currency: currency, Captured: capture, Customer: cust, Source: source, Key: c.key,
 		Description: p.get("description"), ReceiptEmail: p.get("receipt_email"), Suffix: p.get("statement_descriptor_suffix"),
-		Descriptor: p.get("statement_descriptor"), Metadata: metadata,
+		Descriptor: p.get("statement_descriptor"), Metadata: metadata, Shipping: shipping,
 	}
 	return func(st *state) (*record, *apiError) { return s.charge(st, ch) }, nil
 }
@@ -52,8 +56,16 @@ func leastAmount(currency string) string {
 }
 
 func checkTexts(p params) *apiError {
-	if v := p.get("statement_descriptor_suffix"); len(v) > 22 || strings.ContainsAny(v, `<>'"*\`) {
-		return invalid("", "statement_descriptor_suffix", "The statement descriptor suffix must be at most 22 characters without <, >, ', \", * and \\.")
+	for _, name := range []string{"statement_descriptor", "statement_descriptor_suffix"} {
+		v := p.get(name)
+		if v == "" {
+			continue
+		}
+		if len(v) > 22 || strings.ContainsAny(v, `<>'"*\`) || !strings.ContainsAny(strings.ToLower(v), "abcdefghijklmnopqrstuvwxyz") ||
+			name == "statement_descriptor" && len(v) < 5 {
+			return invalid("", name, "The %s must have at least one letter and at most 22 characters, without <, >, ', \", * and \\.",
+				strings.ReplaceAll(name, "_", " "))
+		}
 	}
 	if v := p.get("receipt_email"); v != "" && !strings.Contains(v, "@") {
 		return invalid("email_invalid", "receipt_email", "Invalid email address: %s", v)
@@ -69,7 +81,12 @@ func (s *Server) charge(st *state, ch *charge) (*record, *apiError) {
 		case cust == nil:
 			return nil, noSuchParam("customer", ch.Customer, "customer")
 		case ch.Source != "":
-			return nil, invalid("resource_missing", "source", "Customer %s does not have a linked source with ID %s.", ch.Customer, ch.Source)
+			token, has := cust.card(ch.Source)
+			if !has {
+				return nil, invalid("resource_missing", "source", "Customer %s does not have a linked source with ID %s.", ch.Customer, ch.Source)
+			}
+			ch.Method, ch.Source = ch.Source, token
+			return s.chargeCard(ch)
 		case cust.Source == "":
 			return nil, &apiError{
 				Status: http.StatusPaymentRequired, Type: typeCard, Code: "missing", Param: "customer",
@@ -78,6 +95,10 @@ func (s *Server) charge(st *state, ch *charge) (*record, *apiError) {
 		}
 		ch.Source = cust.Source
 	}
+	return s.chargeCard(ch)
+}
+
+func (s *Server) chargeCard(ch *charge) (*record, *apiError) {
 	card, known := testCards[ch.Source]
 	if !known {
 		what := "token"
@@ -97,6 +118,10 @@ func (s *Server) charge(st *state, ch *charge) (*record, *apiError) {
 			Message: d.message, Param: d.param, Charge: ch.ID,
 		}
 	}
+	if card.debit {
+		rec.debit(ch)
+		return rec, nil
+	}
 	ch.Status = "succeeded"
 	if ch.Captured {
 		ch.AmountCaptured = ch.Amount
@@ -104,7 +129,7 @@ func (s *Server) charge(st *state, ch *charge) (*record, *apiError) {
 	rec.event("charge.succeeded")
 	if card.dispute && ch.Captured {
 		// Stripe answers the charge first and disputes it right afterwards.
-		addDispute(rec, ch)
+		addDispute(rec, ch, DisputeTerms{})
 	}
 	return rec, nil
 }
@@ -130,10 +155,12 @@ func (s *Server) captureCharge(c *call, id string) (work, *apiError) {
 		switch {
 		case ch.Intent != "":
 			return nil, invalid("", "", "Charge %s belongs to PaymentIntent %s: capture that one.", id, ch.Intent)
-		case ch.Status == "failed":
-			return nil, invalid("", "", "Charge %s failed and cannot be captured.", id)
+		case ch.Status != succeeded:
+			return nil, invalid("", "", "Charge %s is %s and cannot be captured.", id, ch.Status)
 		case ch.Captured:
 			return nil, invalid("charge_already_captured", "", "Charge %s has already been captured.", id)
+		case ch.Lapsed:
+			return nil, invalid("charge_expired_for_capture", "", "Charge %s can no longer be captured: its authorization has expired.", id)
 		case ch.AmountRefunded > 0:
 			return nil, invalid("charge_already_refunded", "", "Charge %s has already been refunded.", id)
 		case given && amount > ch.Amount:
@@ -149,7 +176,8 @@ func (s *Server) captureCharge(c *call, id string) (work, *apiError) {
 	}, nil
 }
 
-// capture takes amount of what was authorised, and lets go of the rest. ch is the caller's to change.
+// capture takes amount of what was authorised, and lets go of the rest. ch is the caller's to
+// change.
 func (s *Server) capture(rec *record, ch *charge, amount int64) {
 	ch.Captured, ch.AmountCaptured = true, amount
 	rec.Charge = ch
@@ -159,7 +187,8 @@ func (s *Server) capture(rec *record, ch *charge, amount int64) {
 	rec.event("charge.captured")
 }
 
-// letGo gives back what was authorised and isn't captured. Stripe makes a refund of it, and amount_refunded contains it.
+// letGo gives back what was authorised and isn't captured. Stripe makes a refund of it, and
+// amount_refunded contains it.
 func (s *Server) letGo(rec *record, ch *charge, rest int64) {
 	ch.AmountRefunded = rest
 	rec.Refund = &refund{

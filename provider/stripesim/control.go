@@ -17,27 +17,37 @@ var errNotThere = errors.New("no such object, or it is not in a state for that")
 
 func isControl(path string) bool { return strings.HasPrefix(path, "/_sim/") || path == "/_sim" }
 
-// controls are the switches, by method and path. Each takes the request's body and gives what to answer as JSON.
+// controls are the switches, by method and path. Each takes the request's body and gives what to
+// answer as JSON.
 var controls = map[string]func(s *Server, body []byte, r *http.Request) (any, error){
-	"POST /_sim/faults":        (*Server).postFault,
-	"GET /_sim/faults":         func(s *Server, _ []byte, _ *http.Request) (any, error) { return list{s.faults.list()}, nil },
-	"DELETE /_sim/faults":      func(s *Server, _ []byte, _ *http.Request) (any, error) { s.faults.clear(); return done{}, nil },
-	"POST /_sim/forget_keys":   (*Server).postForget,
-	"POST /_sim/key_window":    (*Server).postKeyWindow,
-	"POST /_sim/clock":         (*Server).postClock,
-	"GET /_sim/clock":          (*Server).getClock,
-	"POST /_sim/search_lag":    (*Server).postSearchLag,
-	"POST /_sim/reset":         func(s *Server, _ []byte, _ *http.Request) (any, error) { return done{}, s.Reset() },
-	"GET /_sim/ledger":         (*Server).getLedger,
-	"GET /_sim/stats":          func(s *Server, _ []byte, _ *http.Request) (any, error) { return s.Stats(), nil },
-	"GET /_sim/requests":       (*Server).getRequests,
-	"GET /_sim/webhooks":       (*Server).getWebhooks,
-	"POST /_sim/webhooks":      (*Server).postWebhooks,
-	"POST /_sim/webhooks/send": (*Server).postSend,
-	"POST /_sim/fail_refund":   (*Server).postFailRefund,
-	"POST /_sim/dispute":       (*Server).postDispute,
-	"POST /_sim/close_dispute": (*Server).postCloseDispute,
-	"POST /_sim/authenticate":  (*Server).postAuthenticate,
+	"POST /_sim/faults":              (*Server).postFault,
+	"GET /_sim/faults":               func(s *Server, _ []byte, _ *http.Request) (any, error) { return list{s.faults.list()}, nil },
+	"DELETE /_sim/faults":            func(s *Server, _ []byte, _ *http.Request) (any, error) { s.faults.clear(); return done{}, nil },
+	"POST /_sim/forget_keys":         (*Server).postForget,
+	"POST /_sim/key_window":          (*Server).postKeyWindow,
+	"POST /_sim/clock":               (*Server).postClock,
+	"GET /_sim/clock":                (*Server).getClock,
+	"POST /_sim/search_lag":          (*Server).postSearchLag,
+	"POST /_sim/reset":               func(s *Server, _ []byte, _ *http.Request) (any, error) { return done{}, s.Reset() },
+	"GET /_sim/ledger":               (*Server).getLedger,
+	"GET /_sim/stats":                func(s *Server, _ []byte, _ *http.Request) (any, error) { return s.Stats(), nil },
+	"GET /_sim/requests":             (*Server).getRequests,
+	"GET /_sim/webhooks":             (*Server).getWebhooks,
+	"POST /_sim/webhooks":            (*Server).postWebhooks,
+	"POST /_sim/webhooks/send":       (*Server).postSend,
+	"POST /_sim/end_debit":           (*Server).postEndDebit,
+	"POST /_sim/end_refund":          (*Server).postEndRefund,
+	"POST /_sim/dashboard_refund":    (*Server).postDashboardRefund,
+	"POST /_sim/fail_refund":         (*Server).postFailRefund,
+	"POST /_sim/dispute":             (*Server).postDispute,
+	"POST /_sim/close_dispute":       (*Server).postCloseDispute,
+	"POST /_sim/authenticate":        (*Server).postAuthenticate,
+	"POST /_sim/update_dispute":      (*Server).postUpdateDispute,
+	"POST /_sim/early_fraud_warning": (*Server).postWarning,
+	"POST /_sim/rights":              (*Server).postRights,
+	"POST /_sim/lapse":               (*Server).postLapse,
+	"POST /_sim/release":             (*Server).postRelease,
+	"POST /_sim/capture":             (*Server).postCapture,
 }
 
 type done struct{}
@@ -48,7 +58,8 @@ type list struct {
 	Data any `json:"data"`
 }
 
-// serveControl answers the switches. They need no key: a simulator belongs on a loopback or test network, and pages of other sites are refused.
+// serveControl answers the switches. They need no key: a simulator belongs on a loopback or test
+// network, and pages of other sites are refused.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && strings.TrimSuffix(r.URL.Path, "/") == "/_sim" {
 		writeJSON(w, http.StatusOK, list{slices.Sorted(maps.Keys(controls))})
@@ -86,7 +97,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// strictJSON refuses fields that don't exist: a misspelled switch must not silently do nothing. No body is no fields.
+// strictJSON refuses fields that don't exist: a misspelled switch must not silently do nothing. No
+// body is no fields.
 func strictJSON(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
@@ -154,10 +166,11 @@ func (s *Server) getClock([]byte, *http.Request) (any, error) {
 	return map[string]any{"now": s.now().Unix(), "offset_seconds": time.Duration(s.offset.Load()).Seconds()}, nil
 }
 
-// getLedger gives every charge, refund, intent and dispute, oldest first: all, or those of an operation, key, customer or charge.
+// getLedger gives every charge, refund, intent and dispute, oldest first: all, or those of an
+// operation, key, customer or charge.
 func (s *Server) getLedger(_ []byte, r *http.Request) (any, error) {
 	s.mu.Lock()
-	all := books{
+	all := allObjects{
 		charges:  snapshots(&s.state.allCharges, func(e *chargeEntry) *charge { return e.cur }),
 		refunds:  snapshots(&s.state.allRefunds, func(e *refundEntry) *refund { return e.cur }),
 		intents:  snapshots(&s.state.allIntents, func(e *intentEntry) *intent { return e.cur }),
@@ -197,31 +210,32 @@ func snapshots[T interface{ at() position }, O any](t *timeline[T], cur func(T) 
 	return out
 }
 
-type books struct {
+// allObjects has every object as it was at one moment.
+type allObjects struct {
 	charges  []*charge
 	refunds  []*refund
 	intents  []*intent
 	disputes []*dispute
 }
 
-func (b books) view(keep func(key, chargeID, customer string, m []pair) bool) ledgerView {
+func (o allObjects) view(keep func(key, chargeID, customer string, m []pair) bool) ledgerView {
 	out := ledgerView{Charges: []chargeView{}, Refunds: []refundView{}, Intents: []intentView{}, Disputes: []dispute{}}
-	for _, c := range b.charges {
+	for _, c := range o.charges {
 		if keep(c.Key, c.ID, c.Customer, c.Metadata) {
 			out.Charges = append(out.Charges, chargeView{charge: *c, Metadata: asMap(c.Metadata)})
 		}
 	}
-	for _, re := range b.refunds {
+	for _, re := range o.refunds {
 		if keep(re.Key, re.Charge, "", re.Metadata) {
 			out.Refunds = append(out.Refunds, refundView{refund: *re, Metadata: asMap(re.Metadata)})
 		}
 	}
-	for _, in := range b.intents {
+	for _, in := range o.intents {
 		if keep(in.Key, in.Charge, in.Customer, in.Metadata) {
 			out.Intents = append(out.Intents, intentView{intent: *in, Metadata: asMap(in.Metadata)})
 		}
 	}
-	for _, d := range b.disputes {
+	for _, d := range o.disputes {
 		if keep("", d.Charge, "", nil) {
 			out.Disputes = append(out.Disputes, *d)
 		}

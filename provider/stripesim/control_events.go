@@ -34,12 +34,13 @@ func (s *Server) postWebhooks(body []byte, r *http.Request) (any, error) {
 	return s.getWebhooks(nil, r)
 }
 
-// postSend tells one event by hand, also when webhooks are off: one that happened, or a new one about an object.
+// postSend tells one event by hand, also when webhooks are off: one that happened, or a new one
+// about an object.
 func (s *Server) postSend(body []byte, _ *http.Request) (any, error) {
 	var in struct {
 		Event  string `json:"event"`  // evt_…
 		Type   string `json:"type"`   // with object: makes a new event that isn't in the ledger
-		Object string `json:"object"` // ch_…, re_…, pi_… or dp_…
+		Object string `json:"object"` // ch_…, re_…, pi_…, dp_… or issfr_…
 	}
 	if err := strictJSON(body, &in); err != nil {
 		return nil, err
@@ -86,6 +87,9 @@ func (s *Server) eventToSend(id, kind, object string) (*event, error) {
 	case strings.HasPrefix(object, "dp_") && s.state.disputes[object] != nil:
 		d := s.state.disputes[object].cur
 		v.object, v.live = d, d.Live
+	case strings.HasPrefix(object, "issfr_") && s.state.warnings[object] != nil:
+		w := s.state.warnings[object].cur
+		v.object, v.live = w, w.Live
 	default:
 		return nil, errNotThere
 	}
@@ -103,30 +107,6 @@ func (s *Server) postFailRefund(body []byte, _ *http.Request) (any, error) {
 	return done{}, s.FailRefund(in.Refund, in.Reason)
 }
 
-func (s *Server) postDispute(body []byte, _ *http.Request) (any, error) {
-	var in struct {
-		Charge string `json:"charge"`
-	}
-	if err := strictJSON(body, &in); err != nil {
-		return nil, err
-	}
-	return done{}, s.DisputeCharge(in.Charge)
-}
-
-func (s *Server) postCloseDispute(body []byte, _ *http.Request) (any, error) {
-	var in struct {
-		Dispute string `json:"dispute"`
-		Status  string `json:"status"` // won or lost
-	}
-	if err := strictJSON(body, &in); err != nil {
-		return nil, err
-	}
-	if in.Status != "won" && in.Status != "lost" {
-		return nil, errors.New("status is won or lost")
-	}
-	return done{}, s.CloseDispute(in.Dispute, in.Status)
-}
-
 func (s *Server) postAuthenticate(body []byte, _ *http.Request) (any, error) {
 	var in struct {
 		Intent  string `json:"intent"`
@@ -139,6 +119,36 @@ func (s *Server) postAuthenticate(body []byte, _ *http.Request) (any, error) {
 		return nil, errors.New("outcome is succeed or fail")
 	}
 	return done{}, s.Authenticate(in.Intent, in.Outcome == "succeed")
+}
+
+// heldCharge is the body of the switches for authorisations.
+type heldCharge struct {
+	Charge string `json:"charge"`
+	Amount int64  `json:"amount"` // only of a capture; 0: all
+}
+
+func (s *Server) postLapse(body []byte, _ *http.Request) (any, error) {
+	var in heldCharge
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	return done{}, s.LapseHold(in.Charge)
+}
+
+func (s *Server) postRelease(body []byte, _ *http.Request) (any, error) {
+	var in heldCharge
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	return done{}, s.ReleaseHold(in.Charge)
+}
+
+func (s *Server) postCapture(body []byte, _ *http.Request) (any, error) {
+	var in heldCharge
+	if err := strictJSON(body, &in); err != nil {
+		return nil, err
+	}
+	return done{}, s.CaptureHold(in.Charge, in.Amount)
 }
 
 func splitList(s string) []string {

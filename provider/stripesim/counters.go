@@ -8,16 +8,20 @@ import (
 	"time"
 )
 
-// Stats are the counts since the start or the last reset. They aren't in the ledger; Charges and the lines after it are.
+// Stats are the counts since the start or the last reset. They aren't in the ledger; Charges and
+// the lines after it are.
 type Stats struct {
-	Requests         int64 `json:"requests"`           // to Stripe's paths
-	ChargeRequests   int64 `json:"charge_requests"`    // POST /v1/charges seen, whatever became of them
-	CaptureRequests  int64 `json:"capture_requests"`   // POST …/capture seen
-	RefundRequests   int64 `json:"refund_requests"`    // POST /v1/refunds seen
-	IntentRequests   int64 `json:"intent_requests"`    // POST /v1/payment_intents seen
-	ConfirmRequests  int64 `json:"confirm_requests"`   // POST …/confirm seen
-	Executed         int64 `json:"executed"`           // POSTs that ran and left a record or an error under a key
-	ChargesExecuted  int64 `json:"charges_executed"`   // of these, charges that were made, failed ones included
+	Requests int64 `json:"requests"` // to Stripe's paths
+	// POST /v1/charges seen, whatever became of them
+	ChargeRequests  int64 `json:"charge_requests"`
+	CaptureRequests int64 `json:"capture_requests"` // POST …/capture seen
+	RefundRequests  int64 `json:"refund_requests"`  // POST /v1/refunds seen
+	IntentRequests  int64 `json:"intent_requests"`  // POST /v1/payment_intents seen
+	ConfirmRequests int64 `json:"confirm_requests"` // POST …/confirm seen
+	// POSTs that ran and left a record or an error under a key
+	Executed int64 `json:"executed"`
+	// of these, charges that were made, failed ones included
+	ChargesExecuted  int64 `json:"charges_executed"`
 	RefundsExecuted  int64 `json:"refunds_executed"`   // and refunds
 	CapturesExecuted int64 `json:"captures_executed"`  // and captures
 	Replayed         int64 `json:"replayed"`           // answered from a key
@@ -117,7 +121,7 @@ func (s *Server) Stats() Stats {
 	defer s.mu.Unlock()
 	out.Charges = int64(len(s.state.charges))
 	out.Failed = s.state.failed
-	out.Succeeded = out.Charges - out.Failed
+	out.Succeeded = out.Charges - out.Failed - s.state.pending
 	out.Refunds = int64(len(s.state.refunds))
 	out.Intents = int64(len(s.state.intents))
 	out.Disputes = int64(len(s.state.disputes))

@@ -42,8 +42,23 @@ func (s *Server) createCustomer(c *call) (work, *apiError) {
 // defaultSource is the id of the card that the customer's token became.
 func (c *customer) defaultSource() string { return "card_" + c.ID[len("cus_"):] }
 
-// customer finds a customer. cus_42 and cus_test… are always there and pay with a Visa card, so that examples need no
-// preparation.
+// card gives the token behind one of the customer's cards. Beside the default, each has a card for
+// every test token, so that examples need no preparation: card_mastercard, src_mastercard and
+// pm_mastercard are tok_mastercard's.
+func (c *customer) card(id string) (token string, has bool) {
+	if c.Source != "" && id == c.defaultSource() {
+		return c.Source, true
+	}
+	prefix, name, _ := strings.Cut(id, "_")
+	if prefix != "card" && prefix != "src" && prefix != "pm" {
+		return "", false
+	}
+	_, has = testCards["tok_"+name]
+	return "tok_" + name, has
+}
+
+// customer finds a customer. cus_42 and cus_test… are always there and pay with a Visa card, so
+// that examples need no preparation.
 func (st *state) customer(id string, live bool) *customer {
 	if c := st.customers[id]; c != nil && c.Live == live {
 		return c

@@ -30,7 +30,8 @@ func ask(t *testing.T, method, address, host, body string, header ...string) int
 	return res.StatusCode
 }
 
-// A page of another site, open in a browser of this machine, arms nothing, resets nothing, charges nothing and reads nothing.
+// A page of another site, open in a browser of this machine, arms nothing, resets nothing, charges
+// nothing and reads nothing.
 func TestOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	sim, err := stripesim.New(stripesim.Config{})

@@ -14,7 +14,8 @@ const (
 	typeAPI         = "api_error"
 )
 
-// apiError is an error answer of Stripe's shape. It is kept in the ledger when it is stored under a key.
+// apiError is an error answer of Stripe's shape. It is kept in the ledger when it is stored under a
+// key.
 type apiError struct {
 	Status      int    `json:"status"`
 	Type        string `json:"type"`
@@ -25,6 +26,7 @@ type apiError struct {
 	Charge      string `json:"charge,omitempty"`
 	// Intent is shown with errors about one; never in the error that is the intent's own Failure.
 	Intent *intent `json:"intent,omitempty"`
+	Public bool    `json:"public,omitempty"` // the intent is shown as to a browser
 }
 
 func (a *apiError) render(e *enc) {
@@ -49,7 +51,10 @@ func (a *apiError) inside(e *enc) {
 	if a.Param != "" {
 		e.text("param", a.Param)
 	}
-	if a.Intent != nil {
+	switch {
+	case a.Intent != nil && a.Public:
+		e.object("payment_intent", publicIntent{a.Intent})
+	case a.Intent != nil:
 		e.object("payment_intent", a.Intent)
 	}
 	e.text("type", a.Type)
@@ -70,7 +75,8 @@ func noSuch(what, id, param string) *apiError {
 	return e
 }
 
-// noSuchParam is noSuch for an object that was named by a parameter, not by the path: Stripe answers 400 then.
+// noSuchParam is noSuch for an object that was named by a parameter, not by the path: Stripe
+// answers 400 then.
 func noSuchParam(what, id, param string) *apiError {
 	e := noSuch(what, id, param)
 	e.Status = http.StatusBadRequest
@@ -97,8 +103,8 @@ func errorFor(status int) *apiError {
 	return e
 }
 
-// inUse is what a second request gets while the first under the same key runs. The words and the type are those that
-// Stripe's plugins match on.
+// inUse is what a second request gets while the first under the same key runs. The words and the
+// type are those that Stripe's plugins match on.
 func inUse(key string) *apiError {
 	return &apiError{
 		Status: http.StatusConflict, Type: typeInvalid, Code: "idempotency_key_in_use",

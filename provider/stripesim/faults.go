@@ -12,38 +12,45 @@ import (
 	"sync"
 )
 
-// The things that can go wrong. "Before" is before anything is executed, "after" is when the effect and the answer are
-// stored and only the answer is missing.
+// The things that can go wrong. "Before" is before anything is executed, "after" is when the effect
+// and the answer are stored and only the answer is missing.
 const (
-	Delay        = "delay"         // only the delays of the fault
-	DropBefore   = "drop_before"   // the connection ends, nothing was executed
-	DropAfter    = "drop_after"    // executed and stored, then the connection ends
-	StatusBefore = "status_before" // an error answer, nothing was executed; stored under the key when Store is set
-	StatusAfter  = "status_after"  // executed, but answered, and stored, as an error: the "stored 500"
-	Truncate     = "truncate"      // executed; the connection ends in the middle of the body
-	Garbage      = "garbage"       // executed; 200 with a body that isn't JSON
-	Hang         = "hang"          // nothing is executed, no answer ever comes
-	HangAfter    = "hang_after"    // executed and stored, no answer ever comes
+	Delay      = "delay"       // only the delays of the fault
+	DropBefore = "drop_before" // the connection ends, nothing was executed
+	DropAfter  = "drop_after"  // executed and stored, then the connection ends
+	// an error answer, nothing was executed; stored under the key when Store is set
+	StatusBefore = "status_before"
+	// executed, but answered, and stored, as an error: the "stored 500"
+	StatusAfter = "status_after"
+	Truncate    = "truncate"   // executed; the connection ends in the middle of the body
+	Garbage     = "garbage"    // executed; 200 with a body that isn't JSON
+	Hang        = "hang"       // nothing is executed, no answer ever comes
+	HangAfter   = "hang_after" // executed and stored, no answer ever comes
 )
 
 // How a dropped connection looks to the client.
 const (
-	WirePartial = "partial" // a few bytes of an answer, then the end: Go's transport can't send the request again by itself
-	WireEOF     = "eof"     // closed without a byte: on a reused connection Go sends the request again
-	WireReset   = "reset"   // TCP reset
-	WireEarly   = "early"   // answers of 103, more than a client puts up with, and no final one
+	// a few bytes of an answer, then the end: Go's transport can't send the request again by itself
+	WirePartial = "partial"
+	// closed without a byte: on a reused connection Go sends the request again
+	WireEOF   = "eof"
+	WireReset = "reset" // TCP reset
+	WireEarly = "early" // answers of 103, more than a client puts up with, and no final one
 )
 
 // Fault says what goes wrong. In JSON it may also be only the name of its type.
 type Fault struct {
-	Type         string `json:"type"`
-	DelayMS      int    `json:"delay_ms,omitempty"`       // before executing, with the key reserved: others get 409
-	DelayAfterMS int    `json:"delay_after_ms,omitempty"` // after executing: others already get the replay
-	Wire         string `json:"wire,omitempty"`           // for the drops; default partial
-	Status       int    `json:"status,omitempty"`         // for the statuses; default 500
-	Store        bool   `json:"store,omitempty"`          // for status_before
-	Body         string `json:"body,omitempty"`           // for the statuses and garbage: instead of Stripe's error shape
-	RetryAfter   string `json:"retry_after,omitempty"`    // Retry-After of an answer
+	Type string `json:"type"`
+	// before executing, with the key reserved: others get 409
+	DelayMS int `json:"delay_ms,omitempty"`
+	// after executing: others already get the replay
+	DelayAfterMS int    `json:"delay_after_ms,omitempty"`
+	Wire         string `json:"wire,omitempty"`   // for the drops; default partial
+	Status       int    `json:"status,omitempty"` // for the statuses; default 500
+	Store        bool   `json:"store,omitempty"`  // for status_before
+	// for the statuses and garbage: instead of Stripe's error shape
+	Body       string `json:"body,omitempty"`
+	RetryAfter string `json:"retry_after,omitempty"` // Retry-After of an answer
 }
 
 // UnmarshalJSON takes an object or a plain name.
@@ -66,15 +73,16 @@ func (f *Fault) body() []byte {
 
 // Match says which requests a rule is for; empty fields match all.
 type Match struct {
-	Method string            `json:"method,omitempty"`
-	Path   string            `json:"path,omitempty"` // a prefix, such as /v1/charges
-	Key    string            `json:"key,omitempty"`  // the Idempotency-Key
-	Source string            `json:"source,omitempty"`
-	Params map[string]string `json:"params,omitempty"` // further parameters by full name, such as metadata[order]
+	Method string `json:"method,omitempty"`
+	Path   string `json:"path,omitempty"` // a prefix, such as /v1/charges
+	Key    string `json:"key,omitempty"`  // the Idempotency-Key
+	Source string `json:"source,omitempty"`
+	// further parameters by full name, such as metadata[order]
+	Params map[string]string `json:"params,omitempty"`
 }
 
-// Rule arms a fault for the requests that match. The first rule that matches a request, and is neither skipping nor used
-// up nor left out by chance, decides.
+// Rule arms a fault for the requests that match. The first rule that matches a request, and is
+// neither skipping nor used up nor left out by chance, decides.
 type Rule struct {
 	ID          int     `json:"id"`
 	Match       Match   `json:"match"`

@@ -10,7 +10,8 @@ import (
 	"paidonce/provider/stripesim"
 )
 
-// Each fault: whether the client gets an answer, whether money moved, and what the same key gives afterwards.
+// Each fault: whether the client gets an answer, whether money moved, and what the same key gives
+// afterwards.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault    string
@@ -117,7 +118,7 @@ func TestRules(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != 400 {
-			t.Errorf("%s: %d", bad, resp.StatusCode)
+			t.Errorf("%s: got %d, want 400", bad, resp.StatusCode)
 		}
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// post runs a POST under Stripe's rules for idempotency keys: a finished key replays, a running one is a conflict, another
-// request under the key is refused, and what is refused before it runs leaves the key unused.
+// post runs a POST under Stripe's rules for idempotency keys: a finished key replays, a running one
+// is a conflict, another request under the key is refused, and what is refused before it runs
+// leaves the key unused.
 //
-// A client that hangs up doesn't stop anything here: what has begun is finished and remembered, as with Stripe.
+// A client that hangs up doesn't stop anything here: what has begun is finished and remembered, as
+// with Stripe.
 func (s *Server) post(c *call) answer {
 	if c.key != "" {
 		if a, known := s.begin(c); known {
@@ -84,7 +86,8 @@ func (s *Server) release(key, request string) {
 	}
 }
 
-// execute does the work, and stores effect and answer in one record. The answer goes out only when that is on disk.
+// execute does the work, and stores effect and answer in one record. The answer goes out only when
+// that is on disk.
 func (s *Server) execute(c *call, run work) answer {
 	s.mu.Lock()
 	rec, bad := run(s.state)

@@ -15,7 +15,8 @@ func TestReplay(t *testing.T) {
 		first.header.Get("Original-Request") != first.header.Get("Request-Id") {
 		t.Errorf("headers of the first answer: %v", first.header)
 	}
-	s.do("POST", "/v1/refunds", "", "charge="+first.id()) // the charge changes, the stored answer doesn't
+	// the charge changes, the stored answer doesn't
+	s.do("POST", "/v1/refunds", "", "charge="+first.id())
 	second := s.pay("k", "source=tok_visa&currency=usd&amount=2000")
 	if second.raw != first.raw {
 		t.Errorf("replay differs:\n%s\n%s", first.raw, second.raw)
@@ -29,7 +30,8 @@ func TestReplay(t *testing.T) {
 	if a.status != 402 || a.raw != b.raw || b.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("decline: %d %s, then %d %s", a.status, a.raw, b.status, b.raw)
 	}
-	gone := "amount=2000&currency=usd&source=tok_nobody" // found out while executing, so it is remembered
+	// found out while executing, so it is remembered
+	gone := "amount=2000&currency=usd&source=tok_nobody"
 	s.do("POST", "/v1/charges", "m", gone)
 	if r := s.do("POST", "/v1/charges", "m", gone); r.status != 400 || r.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("missing token: %d %v", r.status, r.header)

@@ -5,31 +5,35 @@ import (
 	"slices"
 )
 
-// Where an intent can stand here. Cards never leave one "processing".
+// Where an intent can stand here. Only a bank debit leaves one processing.
 const (
 	needsMethod  = "requires_payment_method"
 	needsConfirm = "requires_confirmation"
 	needsAction  = "requires_action"
 	needsCapture = "requires_capture"
+	processing   = "processing"
 	succeeded    = "succeeded"
 	canceled     = "canceled"
 )
 
 const (
-	intentParams = "amount application_fee_amount capture_method confirm confirmation_method currency customer description off_session " +
-		"on_behalf_of payment_method receipt_email return_url setup_future_usage statement_descriptor statement_descriptor_suffix " +
-		"transfer_group use_stripe_sdk"
-	intentNested = "expand metadata payment_method_data payment_method_options payment_method_types radar_options shipping " +
-		"transfer_data"
-	confirmParams = "off_session payment_method receipt_email return_url setup_future_usage use_stripe_sdk"
+	intentParams = "amount application_fee_amount capture_method confirm confirmation_method currency customer description " +
+		"error_on_requires_action off_session on_behalf_of payment_method receipt_email return_url setup_future_usage " +
+		"statement_descriptor statement_descriptor_suffix transfer_group use_stripe_sdk"
+	intentNested = "automatic_payment_methods expand metadata payment_method_data payment_method_options payment_method_types " +
+		"radar_options shipping transfer_data"
+	confirmParams = "client_secret error_on_requires_action off_session payment_method receipt_email return_url setup_future_usage use_stripe_sdk"
 	confirmNested = "expand payment_method_data payment_method_options payment_method_types radar_options shipping"
 )
 
 // confirmation is what a call to confirm an intent says beside the intent.
 type confirmation struct {
-	returnURL  string
-	offSession bool
-	key        string
+	returnURL     string
+	offSession    bool
+	errorOnAction bool // what needs the payer is declined
+	future        string
+	key           string
+	bank          string // the origin of the page that the payer is sent to
 }
 
 func (s *Server) createIntent(c *call) (work, *apiError) {
@@ -45,14 +49,15 @@ func (s *Server) createIntent(c *call) (work, *apiError) {
 	if bad != nil {
 		return nil, bad
 	}
-	if bad := checkTexts(p); bad != nil {
+	shipping, bad := p.intentTexts()
+	if bad != nil {
 		return nil, bad
 	}
 	confirm, bad := p.boolean("confirm", false)
 	if bad != nil {
 		return nil, bad
 	}
-	for _, name := range []string{"return_url", "off_session"} {
+	for _, name := range []string{"return_url", "off_session", "error_on_requires_action"} {
 		if _, given := p.lookup(name); given && !confirm {
 			return nil, invalid("", name, "You can only specify %s when you create a PaymentIntent with confirm=true.", name)
 		}
@@ -61,14 +66,17 @@ func (s *Server) createIntent(c *call) (work, *apiError) {
 	if bad != nil {
 		return nil, bad
 	}
-	how, bad := p.confirmation(c.key)
+	how, bad := p.confirmation(c)
 	if bad != nil {
 		return nil, bad
 	}
 	in := &intent{
 		Live: c.live, Amount: amount, Currency: currency, Customer: p.get("customer"), Description: p.get("description"), Key: c.key,
-		ReceiptEmail: p.get("receipt_email"), Suffix: p.get("statement_descriptor_suffix"), Descriptor: p.get("statement_descriptor"),
-		Metadata: metadata, Status: needsMethod,
+		ReceiptEmail: p.get("receipt_email"), Suffix: p.get("statement_descriptor_suffix"),
+		Metadata: metadata, Shipping: shipping, Status: needsMethod, Bank: c.origin, Future: how.future,
+	}
+	if in.Redirects, in.Types, bad = p.waysToPay(); bad != nil {
+		return nil, bad
 	}
 	if in.Manual, bad = p.manual(); bad != nil {
 		return nil, bad
@@ -86,6 +94,11 @@ func (s *Server) createIntent(c *call) (work, *apiError) {
 				return nil, bad
 			}
 		}
+		if confirm {
+			if bad := in.refuses(how); bad != nil {
+				return nil, bad
+			}
+		}
 		in.ID, in.Created = newID("pi_3"), s.now().Unix()
 		rec := &record{Op: opIntent, Intent: in, Expand: expand}
 		rec.event("payment_intent.created")
@@ -98,11 +111,15 @@ func (s *Server) createIntent(c *call) (work, *apiError) {
 
 // unexpected is the error of a call that doesn't fit where the intent stands. It shows the intent.
 func (in *intent) unexpected(format string, args ...any) *apiError {
-	e := invalid("payment_intent_unexpected_state", "", format, args...)
+	return invalid("payment_intent_unexpected_state", "", format, args...).about(in)
+}
+
+// about shows the intent with the error, once there is one.
+func (a *apiError) about(in *intent) *apiError {
 	if in.ID != "" {
-		e.Intent = in
+		a.Intent = in
 	}
-	return e
+	return a
 }
 
 // onIntent makes the work that changes a copy of an intent.
@@ -113,10 +130,16 @@ func (s *Server) onIntent(c *call, id, op string, change func(*state, *record) *
 		if e == nil || e.cur.Live != c.live {
 			return nil, noSuch("payment_intent", id, "intent")
 		}
+		if bad := e.cur.open(c); bad != nil {
+			return nil, bad
+		}
 		in := *e.cur
-		rec := &record{Op: op, Intent: &in, Expand: expand}
+		rec := &record{Op: op, Intent: &in, Expand: expand, Public: c.public}
 		bad := change(st, rec)
-		if bad != nil && rec.Charge == nil {
+		if bad != nil {
+			bad.Public = c.public
+		}
+		if bad != nil && len(rec.Events) == 0 {
 			return nil, bad // nothing happened
 		}
 		return rec, bad
@@ -125,7 +148,11 @@ func (s *Server) onIntent(c *call, id, op string, change func(*state, *record) *
 
 func (s *Server) confirmIntent(c *call, id string) (work, *apiError) {
 	p := c.params
-	if bad := p.allow(confirmParams, confirmNested); bad != nil {
+	allowed := confirmParams
+	if c.public {
+		allowed = browserParams
+	}
+	if bad := p.allow(allowed, confirmNested); bad != nil {
 		return nil, bad
 	}
 	if bad := checkTexts(p); bad != nil {
@@ -135,7 +162,7 @@ func (s *Server) confirmIntent(c *call, id string) (work, *apiError) {
 	if bad != nil {
 		return nil, bad
 	}
-	how, bad := p.confirmation(c.key)
+	how, bad := p.confirmation(c)
 	if bad != nil {
 		return nil, bad
 	}
@@ -145,7 +172,7 @@ func (s *Server) confirmIntent(c *call, id string) (work, *apiError) {
 		switch in.Status {
 		case succeeded:
 			return in.unexpected("You cannot confirm this PaymentIntent because it has already succeeded after being previously confirmed.")
-		case needsCapture, canceled:
+		case needsCapture, processing, canceled:
 			return in.unexpected("You cannot confirm this PaymentIntent because it has a status of %s.", in.Status)
 		}
 		if bad := in.attach(st, pays); bad != nil {
@@ -153,6 +180,12 @@ func (s *Server) confirmIntent(c *call, id string) (work, *apiError) {
 		}
 		if in.Source == "" {
 			return in.unexpected("You cannot confirm this PaymentIntent because it's missing a payment method.")
+		}
+		if how.future != "" {
+			in.Future = how.future
+		}
+		if bad := in.refuses(how); bad != nil {
+			return bad
 		}
 		if email != "" {
 			in.ReceiptEmail = email
@@ -165,12 +198,23 @@ func (s *Server) confirmIntent(c *call, id string) (work, *apiError) {
 func (s *Server) confirm(rec *record, how confirmation) *apiError {
 	in := rec.Intent
 	in.Failure, in.Action, in.ReturnURL = nil, "", how.returnURL
+	if how.bank != "" {
+		in.Bank = how.bank
+	}
 	card := cardOf(in.Source)
 	switch {
 	case !card.authenticate:
 		return s.pay(rec, card.decline, how.key)
 	case how.offSession: // nobody is there to do it
 		return s.pay(rec, card.decline, how.key)
+	case how.errorOnAction: // without having charged
+		d := declines[notHandled]
+		bad := &apiError{Status: http.StatusPaymentRequired, Type: typeCard, Code: d.code, DeclineCode: notHandled, Message: d.message}
+		failure := *bad
+		in.fail(&failure)
+		rec.event("payment_intent.payment_failed")
+		bad.Intent = in
+		return bad
 	}
 	in.Status, in.Action = needsAction, "use_stripe_sdk"
 	if in.ReturnURL != "" {
@@ -185,8 +229,8 @@ func (s *Server) pay(rec *record, declineCode, key string) *apiError {
 	in := rec.Intent
 	ch := &charge{
 		ID: newID("ch_3"), Created: s.now().Unix(), Live: in.Live, Amount: in.Amount, Currency: in.Currency, Customer: in.Customer,
-		Source: in.Source, Description: in.Description, ReceiptEmail: in.ReceiptEmail, Suffix: in.Suffix, Descriptor: in.Descriptor,
-		Metadata: in.Metadata, Intent: in.ID, Method: in.Method, Key: key, Status: "failed", Decline: declineCode,
+		Source: in.Source, Description: in.Description, ReceiptEmail: in.ReceiptEmail, Suffix: in.Suffix,
+		Metadata: in.Metadata, Shipping: in.Shipping, Intent: in.ID, Method: in.Method, Key: key, Status: "failed", Decline: declineCode,
 	}
 	in.Charge, in.Action, rec.Charge = ch.ID, "", ch
 	if declineCode != "" {
@@ -202,6 +246,12 @@ func (s *Server) pay(rec *record, declineCode, key string) *apiError {
 		bad.Intent = in
 		return bad
 	}
+	if cardOf(in.Source).debit {
+		rec.debit(ch)
+		in.Status = processing
+		rec.event("payment_intent.processing")
+		return nil
+	}
 	ch.Status, in.Status = "succeeded", needsCapture
 	rec.event("charge.succeeded")
 	if in.Manual {
@@ -212,7 +262,7 @@ func (s *Server) pay(rec *record, declineCode, key string) *apiError {
 	in.Status, in.Received = succeeded, ch.Amount
 	rec.event("payment_intent.succeeded")
 	if cardOf(in.Source).dispute {
-		addDispute(rec, ch)
+		addDispute(rec, ch, DisputeTerms{})
 	}
 	return nil
 }
@@ -290,7 +340,8 @@ func (s *Server) Authenticate(id string, succeed bool) error {
 		in := *e.cur
 		rec := &record{Op: opChange, Intent: &in}
 		if succeed {
-			_ = s.pay(rec, cardOf(in.Source).afterwards, "") // a decline is an event; there is nobody to answer
+			// a decline is an event; there is nobody to answer
+			_ = s.pay(rec, cardOf(in.Source).afterwards, "")
 			return rec
 		}
 		in.fail(&apiError{

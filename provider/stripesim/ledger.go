@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// ledger is the append-only file. Whoever appends gets a ticket and waits for it: one flusher writes whatever queued up
-// while the last fsync ran, so that many requests share one.
+// ledger is the append-only file. Whoever appends gets a ticket and waits for it: one flusher
+// writes whatever queued up while the last fsync ran, so that many requests share one.
 type ledger struct {
 	file *os.File
 	sync bool
@@ -29,8 +29,9 @@ type ledger struct {
 
 var errClosed = errors.New("the simulator is closed")
 
-// openLedger replays the file into apply and opens it for appending. A last line without its end is what a crash leaves
-// of a write that nobody was answered for: it is cut off. Anything else that can't be read is an error.
+// openLedger replays the file into apply and opens it for appending. A last line without its end is
+// what a crash leaves of a write that nobody was answered for: it is cut off. Anything else that
+// can't be read is an error.
 func openLedger(path string, fsync bool, apply func(*record)) (*ledger, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the path is the operator's choice
 	if err != nil {
@@ -67,8 +68,9 @@ func replay(file *os.File, apply func(*record)) (end int64, err error) {
 		}
 		rec := &record{}
 		if err := json.Unmarshal(line, rec); err != nil {
-			// Zeros or half a line can also be followed by a line end when the machine, not only the process, went down
-			// in the middle of a write. Only the very last line may be like that.
+			// Zeros or half a line can also be followed by a line end when the machine, not only
+			// the process, went down in the middle of a write. Only the very last line may be like
+			// that.
 			if _, last := in.Peek(1); errors.Is(last, io.EOF) {
 				return end, nil
 			}
@@ -147,7 +149,8 @@ func (l *ledger) flusher() {
 }
 
 func (l *ledger) write(batch []byte) error {
-	// A reset needs nothing of what came before it. The file is emptied first, so that it doesn't grow over many runs.
+	// A reset needs nothing of what came before it. The file is emptied first, so that it doesn't
+	// grow over many runs.
 	if i := bytes.LastIndex(batch, []byte(`{"op":"reset"}`+"\n")); i >= 0 && (i == 0 || batch[i-1] == '\n') {
 		if err := l.file.Truncate(0); err != nil {
 			return err

@@ -132,13 +132,20 @@ func (s *Server) listIntents(c *call) answer {
 }
 
 func (st *state) showIntent(c *call, id string) answer {
-	if bad := c.params.allow("client_secret", "expand"); bad != nil {
+	if bad := c.params.allow("client_secret is_stripe_sdk key", "expand"); bad != nil {
 		return bad.answer()
 	}
-	if e := st.intents[id]; e != nil && e.cur.Live == c.live {
-		return ok(st.intentFor(e.cur, c.params.expands("latest_charge")))
+	e := st.intents[id]
+	if e == nil || e.cur.Live != c.live {
+		return noSuch("payment_intent", id, "intent").answer()
 	}
-	return noSuch("payment_intent", id, "intent").answer()
+	if bad := e.cur.open(c); bad != nil {
+		return bad.answer()
+	}
+	if c.public {
+		return ok(publicIntent{e.cur})
+	}
+	return ok(st.intentFor(e.cur, c.params.expands("latest_charge")))
 }
 
 func (st *state) intentFor(in *intent, expand bool) renderer {
@@ -248,7 +255,8 @@ func (c *call) window(what string, find func(id string) *position) (window, *api
 	return w, nil
 }
 
-// searchCharges looks through what the index has seen, which trails what happened by the search lag.
+// searchCharges looks through what the index has seen, which trails what happened by the search
+// lag.
 func (s *Server) searchCharges(c *call) answer {
 	if bad := c.params.allow("limit page query", "expand"); bad != nil {
 		return bad.answer()

@@ -2,10 +2,12 @@ package stripesim
 
 import "math/rand/v2"
 
-// The objects below are snapshots: once applied they are never changed, only replaced. So an answer that was stored under
-// an idempotency key can point at the snapshot of its day and be rendered again, byte for byte, at any time.
+// The objects below are snapshots: once applied they are never changed, only replaced. So an answer
+// that was stored under an idempotency key can point at the snapshot of its day and be rendered
+// again, byte for byte, at any time.
 
-// pair is one entry of metadata. A sorted slice takes less memory than a map and renders in a stable order.
+// pair is one entry of metadata. A sorted slice takes less memory than a map and renders in a
+// stable order.
 type pair struct {
 	K string `json:"k"`
 	V string `json:"v"`
@@ -26,11 +28,12 @@ type charge struct {
 	ReceiptEmail   string `json:"receipt_email,omitempty"`
 	Suffix         string `json:"statement_descriptor_suffix,omitempty"`
 	Descriptor     string `json:"statement_descriptor,omitempty"`
+	Shipping       []pair `json:"shipping,omitempty"`
 	Metadata       []pair `json:"metadata,omitempty"`
 	Status         string `json:"status"`
 	Decline        string `json:"decline,omitempty"` // decline_code of a failed charge
-	Dispute        string `json:"dispute,omitempty"`
-	DisputeWon     bool   `json:"dispute_won,omitempty"`
+	Dispute        string `json:"dispute,omitempty"` // the newest
+	Lapsed         bool   `json:"lapsed,omitempty"`  // nobody captured it in time
 	Intent         string `json:"payment_intent,omitempty"`
 	Method         string `json:"payment_method,omitempty"`
 	Key            string `json:"idempotency_key,omitempty"`
@@ -38,25 +41,30 @@ type charge struct {
 
 // intent is a payment intent. Failure is why its last attempt came to nothing.
 type intent struct {
-	ID           string    `json:"id"`
-	Created      int64     `json:"created"`
-	Live         bool      `json:"live,omitempty"`
-	Amount       int64     `json:"amount"`
-	Received     int64     `json:"amount_received"`
-	Currency     string    `json:"currency"`
-	Manual       bool      `json:"manual,omitempty"` // captured by a call of its own
+	ID       string `json:"id"`
+	Created  int64  `json:"created"`
+	Live     bool   `json:"live,omitempty"`
+	Amount   int64  `json:"amount"`
+	Received int64  `json:"amount_received"`
+	Currency string `json:"currency"`
+	Manual   bool   `json:"manual,omitempty"` // captured by a call of its own
+	// how the payer may pay: Redirects is always or never when Stripe chooses, else there are Types
+	Redirects    string    `json:"allow_redirects,omitempty"`
+	Types        []string  `json:"payment_method_types,omitempty"`
+	Future       string    `json:"setup_future_usage,omitempty"`
 	Customer     string    `json:"customer,omitempty"`
 	Source       string    `json:"source,omitempty"` // the test token that pays
 	Method       string    `json:"payment_method,omitempty"`
 	Description  string    `json:"description,omitempty"`
 	ReceiptEmail string    `json:"receipt_email,omitempty"`
 	Suffix       string    `json:"statement_descriptor_suffix,omitempty"`
-	Descriptor   string    `json:"statement_descriptor,omitempty"`
+	Shipping     []pair    `json:"shipping,omitempty"`
 	Metadata     []pair    `json:"metadata,omitempty"`
 	Status       string    `json:"status"`
 	Charge       string    `json:"latest_charge,omitempty"`
 	Action       string    `json:"next_action,omitempty"`
 	ReturnURL    string    `json:"return_url,omitempty"`
+	Bank         string    `json:"bank,omitempty"` // the origin of the bank's page
 	Failure      *apiError `json:"last_payment_error,omitempty"`
 	CanceledAt   int64     `json:"canceled_at,omitempty"`
 	Reason       string    `json:"cancellation_reason,omitempty"`
@@ -98,7 +106,24 @@ type dispute struct {
 	Intent   string `json:"payment_intent,omitempty"`
 	Amount   int64  `json:"amount"`
 	Currency string `json:"currency"`
+	Reason   string `json:"reason,omitempty"` // empty: fraudulent
 	Status   string `json:"status,omitempty"` // empty: needs_response
+	// whether the charge may be refunded although it is disputed; nil: that of an inquiry
+	Refundable  *bool `json:"refundable,omitempty"`
+	DueBy       int64 `json:"due_by,omitempty"` // 0: a week after it was opened
+	Submissions int64 `json:"submissions,omitempty"`
+	Withdrawn   bool  `json:"withdrawn,omitempty"` // the money was taken back, and not given again
+}
+
+// warning is an early fraud warning of the card's network.
+type warning struct {
+	ID         string `json:"id"`
+	Created    int64  `json:"created"`
+	Live       bool   `json:"live,omitempty"`
+	Charge     string `json:"charge"`
+	Intent     string `json:"payment_intent,omitempty"`
+	FraudType  string `json:"fraud_type"`
+	Actionable bool   `json:"actionable,omitempty"`
 }
 
 type event struct {
@@ -124,7 +149,8 @@ type renderer interface{ render(e *enc) }
 
 const idAlphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// newID makes an id of Stripe's look: a prefix and 24 letters and digits, random enough not to repeat in any ledger.
+// newID makes an id of Stripe's look: a prefix and 24 letters and digits, random enough not to
+// repeat in any ledger.
 func newID(prefix string) string {
 	b := make([]byte, 0, len(prefix)+24)
 	b = append(b, prefix...)

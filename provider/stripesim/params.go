@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// params are a request's parameters by their full names (metadata[order]), sorted. Of a name that comes twice, the last
-// one counts, except of names that end in [], which are lists.
+// params are a request's parameters by their full names (metadata[order]), sorted. Of a name that
+// comes twice, the last one counts, except of names that end in [], which are lists.
 type params []pair
 
 func parseParams(form string) (params, *apiError) {
@@ -80,7 +80,7 @@ func (p params) allow(plain, nested string) *apiError {
 
 func has(words, word string) bool { return word != "" && strings.Contains(" "+words+" ", " "+word+" ") }
 
-// integer reads a whole number; ok tells whether there was one.
+// integer reads a whole number; ok reports whether there was one.
 func (p params) integer(name string) (n int64, ok bool, bad *apiError) {
 	v, there := p.lookup(name)
 	if !there || v == "" {
@@ -101,8 +101,8 @@ func (p params) positive(name string) (n int64, ok bool, bad *apiError) {
 		return 0, false, bad
 	case n < 1:
 		return 0, false, invalid("parameter_invalid_integer", name, "This value must be greater than or equal to 1.")
-	case n > 99999999:
-		return 0, false, invalid("amount_too_large", name, "Amount must be no more than $999,999.99")
+	case n > 999_999_999_999:
+		return 0, false, tooLarge(name, 999_999_999_999)
 	}
 	return n, true, nil
 }
@@ -135,15 +135,25 @@ func (p params) price() (amount int64, currency string, bad *apiError) {
 		return 0, "", missing("amount")
 	}
 	currency = strings.ToLower(p.get("currency"))
+	return amount, currency, checkPrice(amount, currency)
+}
+
+func checkPrice(amount int64, currency string) *apiError {
 	switch {
 	case currency == "":
-		return 0, "", missing("currency")
+		return missing("currency")
 	case !currencies[currency]:
-		return 0, "", invalid("", "currency", "Invalid currency: %s. The simulator knows the currencies that Stripe charges in.", currency)
+		return invalid("", "currency", "Invalid currency: %s. The simulator knows the currencies that Stripe charges in.", currency)
+	case amount > maximum(currency):
+		return tooLarge("amount", maximum(currency))
 	case amount < minimum(currency):
-		return 0, "", invalid("amount_too_small", "amount", "Amount must be at least %s", leastAmount(currency))
+		return invalid("amount_too_small", "amount", "Amount must be at least %s", leastAmount(currency))
 	}
-	return amount, currency, nil
+	return nil
+}
+
+func tooLarge(name string, most int64) *apiError {
+	return invalid("amount_too_large", name, "Amount must be no more than %d in the currency's smallest unit", most)
 }
 
 // metadata collects metadata[…]. An empty value means "not set", as with Stripe.
@@ -173,8 +183,14 @@ func (p params) metadata() ([]pair, *apiError) {
 		}
 		out = append(out, pair{name, f.V})
 	}
-	if len(out) > 50 {
-		return nil, invalid("", "metadata", "Metadata can have at most 50 keys.")
+	if len(out) > maxPairs {
+		return nil, tooManyPairs()
 	}
 	return out, nil
+}
+
+const maxPairs = 50 // of metadata
+
+func tooManyPairs() *apiError {
+	return invalid("", "metadata", "Metadata can have at most %d keys.", maxPairs)
 }

@@ -1,6 +1,9 @@
 package stripesim
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 func (s *Server) createRefund(c *call) (work, *apiError) {
 	p := c.params
@@ -45,14 +48,14 @@ func (s *Server) createRefund(c *call) (work, *apiError) {
 		if !given {
 			amount = rest
 		}
-		if bad := refundable(&ch, amount, rest); bad != nil {
+		if bad := refundable(e, amount, rest); bad != nil {
 			return nil, bad
 		}
 		ch.AmountRefunded += amount
 		rec := &record{Op: opRefund, Charge: &ch}
 		rec.Refund = &refund{
 			ID: newID("re_3"), Created: s.now().Unix(), Live: ch.Live, Charge: id, Intent: ch.Intent, Amount: amount, Currency: ch.Currency,
-			Reason: reason, Status: "succeeded", Metadata: metadata, Key: c.key,
+			Reason: reason, Status: refundStatus(&ch), Metadata: metadata, Key: c.key,
 		}
 		rec.event("charge.refunded")
 		rec.event("refund.created")
@@ -60,11 +63,12 @@ func (s *Server) createRefund(c *call) (work, *apiError) {
 	}, nil
 }
 
-func refundable(ch *charge, amount, rest int64) *apiError {
+func refundable(e *chargeEntry, amount, rest int64) *apiError {
+	ch := e.cur
 	switch {
 	case ch.Status != "succeeded":
 		return invalid("", "charge", "Charge %s did not succeed, so there is nothing to refund.", ch.ID)
-	case ch.Dispute != "" && !ch.DisputeWon:
+	case slices.ContainsFunc(e.disputes, func(d *disputeEntry) bool { return !d.cur.refundable() }):
 		return invalid("charge_disputed", "", "Charge %s has been charged back; cannot issue a refund.", ch.ID)
 	case rest == 0:
 		return invalid("charge_already_refunded", "", "Charge %s has already been refunded.", ch.ID)
@@ -79,14 +83,15 @@ func refundable(ch *charge, amount, rest int64) *apiError {
 	return nil
 }
 
-// FailRefund makes a refund that succeeded fail afterwards, which banks do days later. The charge gets its amount back.
+// FailRefund makes a refund that succeeded or is under way fail, which banks do days later. The
+// charge gets its amount back.
 func (s *Server) FailRefund(id, reason string) error {
 	if reason == "" {
 		reason = "lost_or_stolen_card"
 	}
 	return s.change(func(st *state) *record {
 		e := st.refunds[id]
-		if e == nil || e.cur.Status == "failed" {
+		if e == nil || e.cur.Status == "failed" || e.cur.Status == canceled {
 			return nil
 		}
 		re := *e.cur
@@ -101,7 +106,7 @@ func (s *Server) FailRefund(id, reason string) error {
 	})
 }
 
-// change is for what happens at Stripe without a request of ours.
+// change is for what happens at Stripe without a request of its client.
 func (s *Server) change(happen func(*state) *record) error {
 	s.mu.Lock()
 	rec := happen(s.state)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// enc writes JSON objects by hand. Rendering is most of what the simulator does under load, and reflection over the fifty
-// fields of a charge would cost several times as much.
+// enc writes JSON objects by hand. Rendering is most of what the simulator does under load, and
+// reflection over the fifty fields of a charge would cost several times as much.
 type enc struct{ b []byte }
 
 func (e *enc) open() { e.b = append(e.b, '{') }
@@ -144,10 +144,15 @@ func (c *charge) render(e *enc) {
 	e.raw("radar_options", "{}")
 	e.opt("receipt_email", c.ReceiptEmail)
 	e.nulls("receipt_number")
-	e.text("receipt_url", "https://pay.stripe.com/receipts/"+c.ID)
+	if c.Status == "failed" {
+		e.nulls("receipt_url")
+	} else {
+		e.text("receipt_url", "https://pay.stripe.com/receipts/"+c.ID)
+	}
 	e.flag("refunded", c.AmountRefunded > 0 && c.AmountRefunded == c.Amount)
 	c.renderRefunds(e)
-	e.nulls("review", "shipping")
+	e.nulls("review")
+	e.shipping(c.Shipping)
 	if c.Intent == "" {
 		c.renderSource(e, card)
 	} else {
@@ -193,6 +198,14 @@ func (c *charge) renderOutcome(e *enc) {
 func (c *charge) renderMethod(e *enc, card cardKind) {
 	e.key("payment_method_details")
 	e.open()
+	if card.debit {
+		e.text("type", "us_bank_account")
+		e.raw("us_bank_account", `{"account_holder_type":"individual","account_type":"checking","bank_name":"TEST BANK","last4":"`+
+			card.last4+`","routing_number":"110000000"}`)
+		e.close()
+		e.b = append(e.b, ',')
+		return
+	}
 	e.key("card")
 	e.open()
 	e.num("amount_authorized", c.Amount)
@@ -202,7 +215,7 @@ func (c *charge) renderMethod(e *enc, card cardKind) {
 	e.num("exp_month", 12)
 	e.num("exp_year", 2034)
 	e.text("fingerprint", "Sim"+card.last4+"Fingerprint")
-	e.text("funding", "credit")
+	e.text("funding", card.funds())
 	e.nulls("installments")
 	e.text("last4", card.last4)
 	e.nulls("mandate")
@@ -215,7 +228,8 @@ func (c *charge) renderMethod(e *enc, card cardKind) {
 	e.b = append(e.b, ',')
 }
 
-// renderRefunds names the list and says whether there is something in it; the refunds themselves are behind the url.
+// renderRefunds names the list and says whether there is something in it; the refunds themselves
+// are behind the url.
 func (c *charge) renderRefunds(e *enc) {
 	e.key("refunds")
 	e.open()
@@ -237,7 +251,7 @@ func (c *charge) renderSource(e *enc, card cardKind) {
 	e.opt("customer", c.Customer)
 	e.num("exp_month", 12)
 	e.num("exp_year", 2034)
-	e.text("funding", "credit")
+	e.text("funding", card.funds())
 	e.text("last4", card.last4)
 	e.raw("metadata", "{}")
 	e.nulls("name")

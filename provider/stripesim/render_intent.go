@@ -1,30 +1,34 @@
 package stripesim
 
+import "strings"
+
 // expandedIntent is an intent with its latest charge in full instead of its id.
 type expandedIntent struct {
 	*intent
 	latest *charge
 }
 
-func (x expandedIntent) render(e *enc) { x.write(e, x.latest) }
+func (x expandedIntent) render(e *enc) { x.write(e, x.latest, false) }
 
-func (in *intent) render(e *enc) { in.write(e, nil) }
+func (in *intent) render(e *enc) { in.write(e, nil, false) }
+
+// publicIntent is an intent with what Stripe shows to a publishable key.
+type publicIntent struct{ *intent }
+
+func (x publicIntent) render(e *enc) { x.write(e, nil, true) }
 
 func (in *intent) secret() string { return in.ID + "_secret_" + in.ID[len("pi_3"):] }
 
-func (in *intent) write(e *enc, latest *charge) {
+func (in *intent) write(e *enc, latest *charge, public bool) {
 	e.open()
 	e.text("id", in.ID)
 	e.text("object", "payment_intent")
 	e.num("amount", in.Amount)
-	capturable := int64(0)
-	if in.Status == needsCapture {
-		capturable = in.Amount
+	if !public {
+		in.renderAmounts(e)
+		e.nulls("application", "application_fee_amount")
 	}
-	e.num("amount_capturable", capturable)
-	e.raw("amount_details", `{"tip":{}}`)
-	e.num("amount_received", in.Received)
-	e.nulls("application", "application_fee_amount", "automatic_payment_methods")
+	in.renderAutomatic(e)
 	if in.CanceledAt > 0 {
 		e.num("canceled_at", in.CanceledAt)
 	} else {
@@ -40,9 +44,10 @@ func (in *intent) write(e *enc, latest *charge) {
 	e.text("confirmation_method", "automatic")
 	e.num("created", in.Created)
 	e.text("currency", in.Currency)
-	e.opt("customer", in.Customer)
+	if !public {
+		e.opt("customer", in.Customer)
+	}
 	e.opt("description", in.Description)
-	e.nulls("invoice")
 	if in.Failure != nil {
 		e.key("last_payment_error")
 		in.Failure.inside(e)
@@ -50,33 +55,68 @@ func (in *intent) write(e *enc, latest *charge) {
 	} else {
 		e.nulls("last_payment_error")
 	}
+	e.flag("livemode", in.Live)
+	in.renderAction(e)
+	e.opt("payment_method", in.Method)
+	in.renderTypes(e)
+	e.nulls("processing")
+	e.opt("receipt_email", in.ReceiptEmail)
+	e.opt("setup_future_usage", in.Future)
+	e.nulls("source")
+	e.text("status", in.Status)
+	if !public {
+		in.renderRest(e, latest)
+	}
+	e.close()
+}
+
+func (in *intent) renderAmounts(e *enc) {
+	capturable := int64(0)
+	if in.Status == needsCapture {
+		capturable = in.Amount
+	}
+	e.num("amount_capturable", capturable)
+	e.raw("amount_details", `{"tip":{}}`)
+	e.num("amount_received", in.Received)
+}
+
+func (in *intent) renderAutomatic(e *enc) {
+	if in.Redirects == "" {
+		e.nulls("automatic_payment_methods")
+		return
+	}
+	e.raw("automatic_payment_methods", `{"allow_redirects":"`+in.Redirects+`","enabled":true}`)
+}
+
+func (in *intent) renderTypes(e *enc) {
+	types := in.Types
+	if len(types) == 0 {
+		types = []string{"card"}
+	}
+	e.raw("payment_method_types", `["`+strings.Join(types, `","`)+`"]`)
+}
+
+// renderRest writes what a browser is not shown.
+func (in *intent) renderRest(e *enc, latest *charge) {
+	e.nulls("invoice")
 	if latest != nil {
 		e.object("latest_charge", latest)
 	} else {
 		e.opt("latest_charge", in.Charge)
 	}
-	e.flag("livemode", in.Live)
 	e.metadata(in.Metadata)
-	in.renderAction(e)
-	e.nulls("on_behalf_of")
-	e.opt("payment_method", in.Method)
-	e.nulls("payment_method_configuration_details")
+	e.nulls("on_behalf_of", "payment_method_configuration_details")
 	e.raw("payment_method_options", `{"card":{"installments":null,"mandate_options":null,"network":null,"request_three_d_secure":"automatic"}}`)
-	e.raw("payment_method_types", `["card"]`)
-	e.nulls("processing")
-	e.opt("receipt_email", in.ReceiptEmail)
-	e.nulls("review", "setup_future_usage", "shipping", "source")
-	e.opt("statement_descriptor", in.Descriptor)
+	e.nulls("review")
+	e.shipping(in.Shipping)
+	e.nulls("statement_descriptor")
 	e.opt("statement_descriptor_suffix", in.Suffix)
-	e.text("status", in.Status)
 	e.nulls("transfer_data", "transfer_group")
-	e.close()
 }
 
-// renderAction says what the payer has to do. The address leads nowhere: POST /_sim/authenticate does it for them.
+// renderAction says what the payer has to do: on the bank's page (bank.go).
 func (in *intent) renderAction(e *enc) {
-	address := "https://hooks.stripe.com/3d_secure_2/hosted?payment_intent=" + in.ID + "&payment_intent_client_secret=" + in.secret() +
-		"&publishable_key=pk_test_simulator"
+	address := in.bankAddress()
 	switch in.Action {
 	case "redirect_to_url":
 		e.key("next_action")
@@ -104,36 +144,4 @@ func (in *intent) renderAction(e *enc) {
 	}
 	e.close()
 	e.b = append(e.b, ',')
-}
-
-func (d *dispute) render(e *enc) {
-	e.open()
-	e.text("id", d.ID)
-	e.text("object", "dispute")
-	e.num("amount", d.Amount)
-	e.raw("balance_transactions", "[]")
-	e.text("charge", d.Charge)
-	e.num("created", d.Created)
-	e.text("currency", d.Currency)
-	e.raw("evidence", "{}")
-	e.key("evidence_details")
-	e.open()
-	e.num("due_by", d.Created+7*86400)
-	e.raw("has_evidence", "false")
-	e.raw("past_due", "false")
-	e.raw("submission_count", "0")
-	e.close()
-	e.b = append(e.b, ',')
-	e.flag("is_charge_refundable", d.Status == "won")
-	e.flag("livemode", d.Live)
-	e.raw("metadata", "{}")
-	e.text("network_reason_code", "10.4")
-	e.opt("payment_intent", d.Intent)
-	e.text("reason", "fraudulent")
-	status := d.Status
-	if status == "" {
-		status = "needs_response"
-	}
-	e.text("status", status)
-	e.close()
 }

@@ -1,8 +1,9 @@
-// Package stripesim simulates the part of Stripe's HTTP API that a payments service needs, with its idempotency rules, a
-// durable ledger and switches for faults, so that tests and benchmarks can ask afterwards how often money moved.
+// Package stripesim simulates the part of Stripe's HTTP API that a payments service needs, with its
+// idempotency rules, a durable ledger and switches for faults, so that tests and benchmarks can ask
+// afterwards how often money moved.
 //
-// It knows nothing of the programs that talk to it and shares no code with them: a mistake in a client can't be mirrored
-// here. docs/simulator.md lists what it answers and each switch.
+// It knows nothing of the programs that talk to it and shares no code with them: a mistake in a
+// client can't be mirrored here. docs/simulator.md lists what it answers and each switch.
 package stripesim
 
 import (
@@ -14,14 +15,16 @@ import (
 	"time"
 )
 
-// Config says how a simulator runs. The zero value keeps everything in memory and sends no webhooks.
+// Config says how a simulator runs. The zero value keeps everything in memory and sends no
+// webhooks.
 type Config struct {
-	// LedgerPath is the JSON-lines file that everything is kept in; empty: in memory only. One process at a time may use
-	// a file; a second one is refused.
+	// LedgerPath is the JSON-lines file that everything is kept in; empty: in memory only. One
+	// process at a time may use a file; a second one is refused.
 	LedgerPath string
 	// NoSync leaves the fsync out: a killed process still loses nothing, a crashed machine may.
 	NoSync bool
-	// KeyWindow is how long an idempotency key is remembered, counted from its first request. 0 means 24 hours.
+	// KeyWindow is how long an idempotency key is remembered, counted from its first request. 0
+	// means 24 hours.
 	KeyWindow time.Duration
 	// SearchLag is how long a charge stays invisible to search. Lists are never late.
 	SearchLag time.Duration
@@ -44,13 +47,14 @@ const (
 	requestLogLimit = 2000
 )
 
-// Server is the simulator: an http.Handler for Stripe's paths and for the switches under /_sim/. Its methods may be
-// called from any number of goroutines.
+// Server is the simulator: an http.Handler for Stripe's paths and for the switches under /_sim/.
+// Its methods may be called from any number of goroutines.
 type Server struct {
 	cfg     Config
 	book    *ledger // nil when in memory
 	hooks   *notifier
 	faults  *faultSet
+	rights  rightSet
 	log     *requestLog
 	counts  counters
 	offset  atomic.Int64 // nanoseconds added to the clock
@@ -64,7 +68,8 @@ type Server struct {
 	state *state
 }
 
-// New opens the ledger, replays it and returns a simulator that is ready to serve. Close it when done.
+// New opens the ledger, replays it and returns a simulator that is ready to serve. Close it when
+// done.
 func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -91,7 +96,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends background deliveries and hanging requests, and closes the ledger after what is queued is written.
+// Close ends background deliveries and hanging requests, and closes the ledger after what is queued
+// is written.
 func (s *Server) Close() error {
 	var err error
 	s.once.Do(func() {
@@ -107,7 +113,8 @@ func (s *Server) Close() error {
 // now is the simulator's time, to which the settable offset belongs.
 func (s *Server) now() time.Time { return s.cfg.Now().Add(time.Duration(s.offset.Load())) }
 
-// SetClock makes the simulator's clock differ by offset from the machine's. It moves created times and forgets keys.
+// SetClock makes the simulator's clock differ by offset from the machine's. It moves created times
+// and forgets keys.
 func (s *Server) SetClock(offset time.Duration) { s.offset.Store(int64(offset)) }
 
 // SetSearchLag changes Config.SearchLag.
@@ -122,7 +129,8 @@ func (s *Server) AddFault(r Rule) (int, error) { return s.faults.add(r) }
 // ClearFaults disarms every rule.
 func (s *Server) ClearFaults() { s.faults.clear() }
 
-// ForgetKeys drops every finished idempotency key, as if its window had passed; with a name, only that key.
+// ForgetKeys drops every finished idempotency key, as if its window had passed; with a name, only
+// that key.
 func (s *Server) ForgetKeys(name string) error {
 	s.mu.Lock()
 	ticket, err := s.commit(&record{Op: opForget, Forget: name})
@@ -133,12 +141,14 @@ func (s *Server) ForgetKeys(name string) error {
 	return s.durable(ticket)
 }
 
-// Reset empties the ledger, the counters, the log of requests and the rules, and puts the clock right.
+// Reset empties the ledger, the counters, the log of requests and the rules, and puts the clock
+// right.
 func (s *Server) Reset() error {
 	s.mu.Lock()
 	ticket, err := s.commit(&record{Op: opReset})
 	s.mu.Unlock()
 	s.faults.clear()
+	s.rights.take(nil)
 	s.log.clear()
 	s.counts.reset()
 	s.offset.Store(0)
@@ -148,8 +158,8 @@ func (s *Server) Reset() error {
 	return s.durable(ticket)
 }
 
-// commit applies a record and queues it for the ledger, in one order for both. The caller holds mu, and waits for the
-// ticket after letting go of it.
+// commit applies a record and queues it for the ledger, in one order for both. The caller holds mu,
+// and waits for the ticket after letting go of it.
 func (s *Server) commit(rec *record) (int64, error) {
 	if s.book == nil {
 		s.state.apply(rec)
@@ -181,8 +191,14 @@ func (s *Server) settled() error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if why := foreign(r); why != "" {
+	page := isBank(r.URL.Path)
+	// a shop sends its payers to the bank's page, which changes nothing by being shown
+	if why := foreign(r); why != "" && (!page || r.Method != http.MethodGet || foreignHost(r)) {
 		writeJSON(w, http.StatusForbidden, map[string]string{"error": why})
+		return
+	}
+	if page {
+		s.serveBank(w, r)
 		return
 	}
 	if isControl(r.URL.Path) {

@@ -1,12 +1,10 @@
 package stripesim
 
-import (
-	"sort"
-	"strings"
-)
+import "strings"
 
-// state is everything the simulator knows, rebuilt from the ledger at start. Server.mu guards it; apply is the only place
-// that changes it, so that a replayed ledger and a live simulator can't differ.
+// state is everything the simulator knows, rebuilt from the ledger at start. Server.mu guards it;
+// apply is the only place that changes it, so that a replayed ledger and a live simulator can't
+// differ.
 type state struct {
 	seq         int64
 	charges     map[string]*chargeEntry
@@ -18,6 +16,8 @@ type state struct {
 	allIntents  timeline[*intentEntry]
 	disputes    map[string]*disputeEntry
 	allDisputes timeline[*disputeEntry]
+	warnings    map[string]*warningEntry
+	allWarnings timeline[*warningEntry]
 	customers   map[string]*customer
 	custOrder   timeline[*customerEntry]
 	events      map[string]*event
@@ -25,12 +25,14 @@ type state struct {
 	keys        map[string]*keyEntry
 	balance     map[string]int64 // captured minus refunded, by currency
 	failed      int64            // charges that were declined
+	pending     int64            // charges that are under way
 }
 
 type chargeEntry struct {
 	position
-	cur     *charge
-	refunds timeline[*refundEntry]
+	cur      *charge
+	refunds  timeline[*refundEntry]
+	disputes []*disputeEntry
 }
 
 type refundEntry struct {
@@ -48,12 +50,18 @@ type disputeEntry struct {
 	cur *dispute
 }
 
+type warningEntry struct {
+	position
+	cur *warning
+}
+
 type customerEntry struct {
 	position
 	cur *customer
 }
 
-// keyEntry is an idempotency key: reserved while its first request runs, then with what that was answered.
+// keyEntry is an idempotency key: reserved while its first request runs, then with what that was
+// answered.
 type keyEntry struct {
 	print   string // fingerprint of the parameters
 	path    string
@@ -68,7 +76,7 @@ type keyEntry struct {
 func newState() *state {
 	return &state{
 		charges: map[string]*chargeEntry{}, byCustomer: map[string]*timeline[*chargeEntry]{}, refunds: map[string]*refundEntry{},
-		intents: map[string]*intentEntry{}, disputes: map[string]*disputeEntry{},
+		intents: map[string]*intentEntry{}, disputes: map[string]*disputeEntry{}, warnings: map[string]*warningEntry{},
 		customers: map[string]*customer{}, events: map[string]*event{}, keys: map[string]*keyEntry{}, balance: map[string]int64{},
 	}
 }
@@ -78,26 +86,32 @@ const (
 	opCapture  = "capture" // of a charge, or of an intent's
 	opIntent   = "intent"
 	opConfirm  = "confirm"
+	opUpdate   = "update"
 	opCancel   = "cancel"
 	opRefund   = "refund"
 	opCustomer = "customer"
-	opKey      = "key"    // only an answer to remember
-	opChange   = "change" // what happens without a request: a dispute, a refund that fails, an authentication
-	opForget   = "forget"
-	opReset    = "reset"
+	opKey      = "key" // only an answer to remember
+	// what happens without a request: a dispute, a refund that fails, an authentication
+	opChange = "change"
+	opForget = "forget"
+	opReset  = "reset"
 )
 
-// record is one line of the ledger: one request's whole effect, so that a crash keeps all of it or nothing.
+// record is one line of the ledger: one request's whole effect, so that a crash keeps all of it or
+// nothing.
 type record struct {
-	Op       string        `json:"op"`
-	At       int64         `json:"at,omitempty"` // unix seconds by the simulator's clock
-	Charge   *charge       `json:"charge,omitempty"`
-	Later    *charge       `json:"later,omitempty"` // what becomes of the charge right after the answer
+	Op     string  `json:"op"`
+	At     int64   `json:"at,omitempty"` // unix seconds by the simulator's clock
+	Charge *charge `json:"charge,omitempty"`
+	// what becomes of the charge right after the answer
+	Later    *charge       `json:"later,omitempty"`
 	Refund   *refund       `json:"refund,omitempty"`
 	Customer *customer     `json:"customer,omitempty"`
 	Dispute  *dispute      `json:"dispute,omitempty"`
+	Warning  *warning      `json:"warning,omitempty"`
 	Intent   *intent       `json:"intent,omitempty"`
 	Expand   bool          `json:"expand,omitempty"` // the intent is answered with its charge
+	Public   bool          `json:"public,omitempty"` // or only with what a browser may see
 	Events   []eventRecord `json:"events,omitempty"`
 	Request  string        `json:"request,omitempty"`
 	Key      *keyRecord    `json:"key,omitempty"`
@@ -128,10 +142,13 @@ func (rec *record) event(kind string) {
 
 // answer is the object that the request which made this record is answered with.
 func (rec *record) answer() renderer {
-	if rec.Intent != nil {
-		if rec.Expand && rec.latest != nil {
-			return expandedIntent{rec.Intent, rec.latest}
-		}
+	switch {
+	case rec.Intent == nil:
+	case rec.Public:
+		return publicIntent{rec.Intent}
+	case rec.Expand && rec.latest != nil:
+		return expandedIntent{rec.Intent, rec.latest}
+	default:
 		return rec.Intent
 	}
 	switch rec.Op {
@@ -150,7 +167,8 @@ func (st *state) apply(rec *record) {
 	case opReset:
 		running := st.keys
 		*st = *newState()
-		for name, k := range running { // a request that runs right now still has to find its reservation
+		// a request that runs right now still has to find its reservation
+		for name, k := range running {
 			if !k.done {
 				st.keys[name] = k
 			}
@@ -176,6 +194,9 @@ func (st *state) apply(rec *record) {
 	}
 	if rec.Dispute != nil {
 		st.putDispute(rec.Dispute)
+	}
+	if rec.Warning != nil {
+		st.putWarning(rec.Warning)
 	}
 	if rec.Intent != nil {
 		st.putIntent(rec.Intent)
@@ -208,15 +229,22 @@ func (st *state) next(created int64) position {
 	return position{created: created, seq: st.seq}
 }
 
+// count counts a charge that didn't succeed, or no longer does so.
+func (st *state) count(status string, by int64) {
+	switch status {
+	case "failed":
+		st.failed += by
+	case pending:
+		st.pending += by
+	}
+}
+
 func (st *state) putCharge(c *charge) {
 	entry := st.charges[c.ID]
 	if entry == nil {
 		entry = &chargeEntry{position: st.next(c.Created)}
 		st.charges[c.ID] = entry
 		st.allCharges.insert(entry)
-		if c.Status == "failed" {
-			st.failed++
-		}
 		if c.Customer != "" {
 			if st.byCustomer[c.Customer] == nil {
 				st.byCustomer[c.Customer] = &timeline[*chargeEntry]{}
@@ -227,13 +255,17 @@ func (st *state) putCharge(c *charge) {
 		st.balance[entry.cur.Currency] -= entry.cur.net()
 	}
 	st.balance[c.Currency] += c.net()
+	if was := entry.cur; was != nil {
+		st.count(was.Status, -1)
+	}
+	st.count(c.Status, 1)
 	entry.cur = c
 }
 
-// net is what a charge leaves on the account. What a partial capture let go counts as refunded with Stripe, but was
-// never taken.
+// net is what a charge leaves on the account. What a partial capture let go counts as refunded with
+// Stripe, but was never taken.
 func (c *charge) net() int64 {
-	if !c.Captured {
+	if !c.Captured || c.Status != succeeded {
 		return 0
 	}
 	return c.Amount - c.AmountRefunded
@@ -270,6 +302,9 @@ func (st *state) putDispute(d *dispute) {
 	entry := &disputeEntry{position: st.next(d.Created), cur: d}
 	st.disputes[d.ID] = entry
 	st.allDisputes.insert(entry)
+	if c := st.charges[d.Charge]; c != nil {
+		c.disputes = append(c.disputes, entry)
+	}
 }
 
 func (st *state) putEvent(rec *record, e eventRecord) {
@@ -280,6 +315,8 @@ func (st *state) putEvent(rec *record, e eventRecord) {
 	switch {
 	case strings.HasPrefix(e.Type, "charge.dispute."):
 		v.object, v.live = rec.Dispute, rec.Dispute.Live
+	case strings.HasPrefix(e.Type, "radar.early_fraud_warning."):
+		v.object, v.live = rec.Warning, rec.Warning.Live
 	case strings.HasPrefix(e.Type, "refund."), e.Type == "charge.refund.updated":
 		v.object, v.live = rec.Refund, rec.Refund.Live
 	case strings.HasPrefix(e.Type, "payment_intent."):
@@ -292,71 +329,4 @@ func (st *state) putEvent(rec *record, e eventRecord) {
 	st.events[v.id] = v
 	st.allEvents.insert(v)
 	rec.made = append(rec.made, v)
-}
-
-// timeline keeps objects by position, oldest first. Appending is the usual case; a clock that was set back inserts.
-type timeline[T interface{ at() position }] struct{ items []T }
-
-func (t *timeline[T]) insert(item T) {
-	p := item.at()
-	if n := len(t.items); n == 0 || t.items[n-1].at().before(p) {
-		t.items = append(t.items, item)
-		return
-	}
-	i := t.search(p)
-	var zero T
-	t.items = append(t.items, zero)
-	copy(t.items[i+1:], t.items[i:])
-	t.items[i] = item
-}
-
-// search gives the index of the first item that isn't before p.
-func (t *timeline[T]) search(p position) int {
-	return sort.Search(len(t.items), func(i int) bool { return !t.items[i].at().before(p) })
-}
-
-// window limits a page: created between from and to (both inside), beyond a cursor on either side.
-type window struct {
-	limit     int
-	from, to  int64
-	after     *position // strictly older than this one (starting_after)
-	newerThan *position // strictly newer than this one (ending_before)
-	keep      func(i int) bool
-}
-
-// page gives up to w.limit items newest first, and whether there are more in the direction of travel. It finds its
-// bounds by binary search, so a page of a long list costs what the page costs.
-func (t *timeline[T]) page(w window) (items []T, more bool) {
-	lo := t.search(position{created: w.from, seq: -1})
-	hi := t.search(position{created: w.to, seq: 1<<63 - 1})
-	if w.after != nil {
-		hi = min(hi, t.search(*w.after))
-	}
-	if w.newerThan != nil {
-		lo = max(lo, t.search(*w.newerThan)+1)
-		for i := lo; i < hi; i++ {
-			if w.keep != nil && !w.keep(i) {
-				continue
-			}
-			if len(items) == w.limit {
-				more = true
-				break
-			}
-			items = append(items, t.items[i])
-		}
-		for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
-			items[i], items[j] = items[j], items[i]
-		}
-		return items, more
-	}
-	for i := hi - 1; i >= lo; i-- {
-		if w.keep != nil && !w.keep(i) {
-			continue
-		}
-		if len(items) == w.limit {
-			return items, true
-		}
-		items = append(items, t.items[i])
-	}
-	return items, false
 }

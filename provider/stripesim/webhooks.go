@@ -16,15 +16,17 @@ import (
 
 // Endpoint is a receiver of webhooks.
 type Endpoint struct {
-	URL    string `json:"url"`
-	Secret string `json:"secret"` // signs; more than one, separated by commas, give several signatures
+	URL string `json:"url"`
+	// signs; more than one, separated by commas, give several signatures
+	Secret string `json:"secret"`
 }
 
-// WebhookMode says how events are told. The zero value sends each event once, in the background, right after the answer
-// is ready.
+// WebhookMode says how events are told. The zero value sends each event once, in the background,
+// right after the answer is ready.
 type WebhookMode struct {
-	Off          bool `json:"off"`
-	BeforeAnswer bool `json:"before_answer"` // the answer waits until each endpoint has taken the event, at most 5 s
+	Off bool `json:"off"`
+	// the answer waits until each endpoint has taken the event, at most 5 s
+	BeforeAnswer bool `json:"before_answer"`
 	DelayMS      int  `json:"delay_ms"`
 	Duplicates   int  `json:"duplicates"` // how many further times each event is sent
 }
@@ -38,7 +40,8 @@ const (
 
 var hookPauses = [...]time.Duration{100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second, 5 * time.Second}
 
-// notifier delivers events. Its queue is bounded: what doesn't fit is counted as failed, never waited for.
+// notifier delivers events. Its queue is bounded: what doesn't fit is counted as failed, never
+// waited for.
 type notifier struct {
 	ctx               context.Context
 	client            *http.Client
@@ -89,7 +92,8 @@ func (n *notifier) set(endpoints []Endpoint, mode *WebhookMode) {
 	}
 }
 
-// SetWebhooks replaces the endpoints and the way they are told. It holds for events that happen from now on.
+// SetWebhooks replaces the endpoints and the way they are told. It holds for events that happen
+// from now on.
 func (s *Server) SetWebhooks(endpoints []Endpoint, mode WebhookMode) {
 	if endpoints == nil {
 		endpoints = []Endpoint{}
@@ -190,7 +194,8 @@ func (n *notifier) deliver(j hookJob) bool {
 
 func (n *notifier) wait() { n.running.Wait() }
 
-// Sign makes the Stripe-Signature header of a body: a time and one v1 signature for each of the comma-separated secrets.
+// Sign makes the Stripe-Signature header of a body: a time and one v1 signature for each of the
+// comma-separated secrets.
 func Sign(body []byte, secrets string, at time.Time) string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	header := "t=" + stamp

@@ -85,19 +85,19 @@ func TestWebhooks(t *testing.T) {
 	s.do("POST", "/v1/refunds", "", "charge="+id)
 	in.got(t, 4)
 	s.pay("", "amount=2000&currency=usd&source=tok_createDispute")
-	types := strings.Join(in.got(t, 6), " ")
+	types := strings.Join(in.got(t, 7), " ")
 	for _, want := range []string{"charge.succeeded", "charge.failed", "charge.refunded", "refund.created", "charge.dispute.created"} {
 		if !strings.Contains(types, want) {
 			t.Errorf("no %s in %s", want, types)
 		}
 	}
 	events := s.do("GET", "/v1/events", "", "type=charge.*")
-	if n := len(events.ids()); n != 5 {
+	if n := len(events.ids()); n != 6 {
 		t.Errorf("%d events listed", n)
 	}
 	s.control("POST", "/_sim/webhooks/send", `{"event":"`+events.ids()[0]+`"}`)
 	s.control("POST", "/_sim/webhooks/send", `{"type":"charge.captured","object":"`+id+`"}`)
-	in.got(t, 8)
+	in.got(t, 9)
 }
 
 func TestWebhookModes(t *testing.T) {

@@ -16,10 +16,12 @@ func TestEachAttemptIsTheSame(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{408, 409, 425, 429, 500, 502, 503, 504, 0} {
 		s := serve(t, status, status, 201)
-		if r, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err != nil || r.Data.ID != "ch_1" {
+		if r, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err != nil ||
+			r.Data.ID != "ch_1" {
 			t.Fatalf("%d: %+v %v", status, r, err)
 		}
-		if len(s.sent) != 3 || s.sent[0] != s.sent[1] || s.sent[1] != s.sent[2] || s.sent[0].key == "" {
+		if len(s.sent) != 3 || s.sent[0] != s.sent[1] || s.sent[1] != s.sent[2] ||
+			s.sent[0].key == "" {
 			t.Errorf("%d: sent %v", status, s.sent)
 		}
 	}
@@ -29,17 +31,22 @@ func TestEachAttemptIsTheSame(t *testing.T) {
 type says string
 
 func (page says) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(page)))}, nil
+	return &http.Response{StatusCode: http.StatusOK,
+		Body: io.NopCloser(strings.NewReader(string(page)))}, nil
 }
 
 // A success that is not what was asked for is no answer: a proxy's page, or the beginning of one.
 func TestPagesAreNoAnswers(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"", "<html>Sign in</html>", `{"id":"ch_`, "null", "[]", `"charge"`, "{}", `{"status":"ok"}`, `{"id":"re_1","object":"refund"}`, `[{"object":"charge"}]`} {
+	for _, page := range []string{"", "<html>Sign in</html>", `{"id":"ch_`, "null", "[]",
+		`"charge"`, "{}", `{"status":"ok"}`, `{"id":"re_1","object":"refund"}`,
+		`[{"object":"charge"}]`} {
 		s := serveAll(t, reply{status: 200, body: page}, reply{status: 201, body: chargeJSON})
 		c := s.client(t, nil)
 		nothingElse := func(cfg *Config) {
-			cfg.Store, cfg.Deadline, cfg.HTTP = c.cfg.Store, 50*time.Millisecond, &http.Client{Transport: says(page)}
+			cfg.Store, cfg.Deadline, cfg.HTTP = c.cfg.Store, 50*time.Millisecond, &http.Client{
+				Transport: says(page),
+			}
 		}
 		if _, err := s.client(t, nothingElse).CreateCharge(t.Context(), "op", twenty); !errors.Is(err, ErrNoOutcome) || !strings.Contains(err.Error(), "not from Paidonce") {
 			t.Errorf("%q: %v", page, err)
@@ -51,7 +58,8 @@ func TestPagesAreNoAnswers(t *testing.T) {
 			t.Errorf("%q: sent %v", page, s.sent)
 		}
 		s = serveAll(t, reply{status: 200, body: page}, reply{status: 200, body: chargeJSON})
-		if r, err := s.client(t, nil).Charge(t.Context(), "ch_1"); err != nil || r.Data.ID != "ch_1" {
+		if r, err := s.client(t, nil).Charge(t.Context(), "ch_1"); err != nil ||
+			r.Data.ID != "ch_1" {
 			t.Errorf("%q: %+v %v", page, r, err)
 		}
 	}
@@ -69,7 +77,8 @@ func TestNothingElseIsRetried(t *testing.T) {
 		}
 	}
 	s := serveAll(t, refusal(500, "api_error", "operation_parked", "stop"))
-	if _, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err == nil || errors.Is(err, ErrNoOutcome) || len(s.sent) != 1 {
+	if _, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err == nil ||
+		errors.Is(err, ErrNoOutcome) || len(s.sent) != 1 {
 		t.Errorf("stop: %v, sent %d times", err, len(s.sent))
 	}
 }
@@ -79,18 +88,34 @@ func TestPauses(t *testing.T) {
 	s := serve(t, 503, 201)
 	s.header = http.Header{"Retry-After": {"1"}}
 	begun := time.Now()
-	if _, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err != nil || time.Since(begun) < time.Second {
+	if _, err := s.client(t, nil).CreateCharge(t.Context(), "op", twenty); err != nil ||
+		time.Since(begun) < time.Second {
 		t.Errorf("%v after %v", err, time.Since(begun))
 	}
-	now := time.Unix(4, 0)
-	if d := retryAfter(http.Header{"Retry-After": {"Thu, 01 Jan 1970 00:00:10 GMT"}}, now); d != 6*time.Second {
-		t.Errorf("a date: %v", d)
-	}
-	if d := retryAfter(http.Header{"Retry-After": {"soon"}}, now); d != 0 {
-		t.Errorf("nonsense: %v", d)
+	if pauseAfter(0, time.Minute, 0) < time.Minute {
+		t.Error("less than the server asks for")
 	}
 	if pauseAfter(3, 0, 0) == pauseAfter(3, 0, 0.5) || pauseAfter(60, 0, 1) != longestPause {
 		t.Error("pauses are not random, or not bounded")
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(1994, 11, 6, 8, 49, 0, 0, time.UTC)
+	for asked, want := range map[string]time.Duration{
+		"": 0, "2": 2 * time.Second, "0": 0, "-1": 0, "1.5": 0, "soon": 0, "3600": time.Hour,
+		"4294967295": time.Hour, "9223372036854775807": time.Hour, "-9223372036854775808": 0, "99999999999999999999": 0,
+		"Sun, 06 Nov 1994 08:49:37 GMT": 37 * time.Second, "Sun, 06 Nov 1994 08:48:37 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": time.Hour,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {asked}}, now); got != want {
+			t.Errorf("%q: %v, want %v", asked, got, want)
+		}
+	}
+	// A date is one by the server's clock, whatever ours says.
+	theirs := http.Header{"Retry-After": {"Sun, 06 Nov 1994 08:49:37 GMT"}, "Date": {"Sun, 06 Nov 1994 08:49:07 GMT"}}
+	if got := retryAfter(theirs, now.Add(24*time.Hour)); got != 30*time.Second {
+		t.Errorf("by the server's clock: %v", got)
 	}
 }
 
@@ -109,7 +134,8 @@ func TestDeadline(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Resume(ctx, "op"); !errors.Is(err, ErrNoOutcome) || !errors.Is(err, context.Canceled) {
+	if _, err := c.Resume(ctx, "op"); !errors.Is(err, ErrNoOutcome) ||
+		!errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -143,13 +169,14 @@ func TestMismatchOfPaths(t *testing.T) {
 	if _, err := c.CaptureCharge(t.Context(), "op", "ch_1", CaptureParams{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.CaptureCharge(t.Context(), "op", "ch_2", CaptureParams{}); !errors.Is(err, ErrMismatch) {
+	if _, err := c.CaptureCharge(t.Context(), "op", "ch_2", CaptureParams{}); !errors.Is(err,
+		ErrMismatch) {
 		t.Error(err)
 	}
 }
 
-// net/http would send a request again by itself when a connection that it used before dies, and a refusal of that second one would look
-// like one of the first.
+// net/http would send a request again by itself when a connection that it used before dies, and a
+// refusal of that second one would look like one of the first.
 func TestNothingIsSentBehindOurBack(t *testing.T) {
 	t.Parallel()
 	s := serveAll(t, reply{status: 201, body: chargeJSON}, reply{}, refused)
@@ -199,7 +226,9 @@ func TestAnAnswerIsKeptForACallerWhoIsGone(t *testing.T) {
 func TestStale(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 503)
-	c := s.client(t, func(cfg *Config) { cfg.Deadline, cfg.MaxAge = time.Millisecond, time.Millisecond })
+	c := s.client(t, func(cfg *Config) {
+		cfg.Deadline, cfg.MaxAge = time.Millisecond, time.Millisecond
+	})
 	_, _ = c.CreateCharge(t.Context(), "op", twenty)
 	sent := len(s.sent)
 	time.Sleep(5 * time.Millisecond)

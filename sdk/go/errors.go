@@ -9,10 +9,12 @@ import (
 	"paidonce/sdk/go/rest"
 )
 
-// Error is an answer that is an error.
+// Error is an error that the server answered with.
 type Error struct {
-	Status      int
-	Type        string // of openapi.yaml, such as card_error; empty when the answer is not from Paidonce itself but from a proxy, say
+	Status int
+	// One of openapi.yaml, such as card_error; empty if the answer is not from Paidonce but, say,
+	// from a proxy.
+	Type        string
 	Code        string
 	Message     string
 	Param       string
@@ -46,16 +48,19 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// declined: the payment was declined, which is an answer, and final. A 402 of a proxy is none.
+// declined reports whether the payment was declined, which is a final answer. A 402 of a proxy is
+// not.
 func (e *Error) declined() bool {
 	return e.Status == http.StatusPaymentRequired && e.Type == string(rest.CardError)
 }
 
-// refuses reports whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
-// mended. A 404 is of the second kind, unless it is what the request names that is not there.
+// refuses reports whether Paidonce itself found the request wrong. It is false for errors of the
+// caller, such as a 401: the same request succeeds once they are fixed. A 404 is such an error,
+// too, unless what is missing is what the request names.
 func (e *Error) refuses() bool {
 	return e.Type == string(rest.InvalidRequestError) &&
-		(e.Advice == string(rest.FixAndUseNewKey) || e.Status == http.StatusNotFound && e.Code == "resource_missing")
+		(e.Advice == string(rest.FixAndUseNewKey) || e.Status == http.StatusNotFound &&
+			e.Code == "resource_missing")
 }
 
 // Kinds of errors, for errors.Is; errors.As with *Error gives the details of the first four.
@@ -65,26 +70,33 @@ var (
 	ErrKeyReused = errors.New("paidonce: the key stands for another request")
 	ErrNotFound  = errors.New("paidonce: there is no such thing")
 
-	// ErrNoOutcome: time is up, and what became of the request is not known. It is kept: call again, or Resume it.
+	// ErrNoOutcome: the time is over, and the outcome of the request is not known. The operation is
+	// stored: call again, or Resume it.
 	ErrNoOutcome = errors.New("paidonce: time is up, and the outcome is not known")
 	// ErrMismatch: the operation was begun with another request. Nothing was sent.
 	ErrMismatch = errors.New("paidonce: the operation was begun with another request")
-	// ErrStale: the operation was begun so long ago that the server may have forgotten its key. Nothing was sent: look for the charge.
+	// ErrStale: the operation was begun so long ago that the server may have forgotten its key.
+	// Nothing was sent: look for the charge.
 	ErrStale = errors.New("paidonce: the operation was begun too long ago to be sent again")
-	// ErrUnknownOperation: nothing was begun under the name.
+	// ErrUnknownOperation: no operation was begun under the name.
 	ErrUnknownOperation = errors.New("paidonce: there is no such operation")
 )
 
-// errorOf makes an error of an answer; of one that is not ours (a proxy's page, say) as well, but without any details.
+// errorOf returns the error of an answer. An answer that is not from Paidonce, such as a proxy's
+// page, gives an error without details.
 func errorOf(a answer) *Error {
-	e := &Error{Status: a.status, Message: http.StatusText(a.status), RequestID: a.header.Get("Request-Id"), Replayed: a.replayed(), Header: a.header}
+	e := &Error{
+		Status: a.status, Message: http.StatusText(a.status), RequestID: a.header.Get("Request-Id"),
+		Replayed: a.replayed(), Header: a.header,
+	}
 	var body rest.Error
 	if json.Unmarshal(a.body, &body) != nil || body.Error.Type == "" {
 		return e
 	}
 	d := body.Error
 	e.Type, e.Message, e.Advice = string(d.Type), d.Message, string(d.Advice)
-	e.Code, e.Param, e.DeclineCode, e.Charge = text(d.Code), text(d.Param), text(d.DeclineCode), text(d.Charge)
+	e.Code, e.Param, e.DeclineCode, e.Charge = text(d.Code), text(d.Param), text(d.DeclineCode),
+		text(d.Charge)
 	return e
 }
 

@@ -10,7 +10,8 @@ import (
 	"paidonce/sdk/go/rest"
 )
 
-// What goes in and comes out, as openapi.yaml says. [Event] is what webhooks deliver, too.
+// Parameters and objects of the API, generated from openapi.yaml. [Event] is also what webhooks
+// deliver.
 type (
 	EventQuery             = rest.ListEventsParams
 	EventType              = rest.EventType
@@ -19,16 +20,21 @@ type (
 	WebhookEndpoint        = rest.WebhookEndpoint
 	WebhookEndpointParams  = rest.WebhookEndpointParams
 	DeletedWebhookEndpoint = rest.DeletedWebhookEndpoint
+
+	WebhookEndpointCreateParams = rest.WebhookEndpointCreateParams
+	WebhookEndpointUpdateParams = rest.WebhookEndpointUpdateParams
+	WebhookEndpointUpdated      = rest.WebhookEndpointUpdated
 )
 
-// Orders of an [EventQuery].
+// The orders of an [EventQuery].
 const (
-	OldestFirst = rest.Asc // when nothing is said
+	OldestFirst = rest.Asc // the default
 	NewestFirst = rest.Desc
 )
 
-// Events are all events that the query asks for, oldest first unless it says otherwise, page after page, up to the last there is now. To read
-// on later give the id of the last one as StartingAfter: nothing is missed, and nothing comes twice. An error ends them; one with the code
+// Events returns all events that the query selects, page by page, up to the last that exists now:
+// oldest first, unless the query says otherwise. To continue later, pass the id of the last one as
+// StartingAfter: you miss none and get none twice. An error ends the sequence; the code
 // resource_missing says that the event of StartingAfter is no longer kept.
 func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[Event, error] {
 	return pages(q.Limit, q.StartingAfter, func(limit int, from *string) ([]Event, bool, error) {
@@ -36,7 +42,9 @@ func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[Event, erro
 		page, err := list[struct {
 			Data    []Event `json:"data"`
 			HasMore bool    `json:"has_more"`
-		}](ctx, c, func(server string) (*http.Request, error) { return rest.NewListEventsRequest(server, &q) })
+		}](ctx, c, func(server string) (*http.Request, error) {
+			return rest.NewListEventsRequest(server, &q)
+		})
 		if err != nil {
 			return nil, false, err
 		}
@@ -49,16 +57,46 @@ func (c *Client) Event(ctx context.Context, id string) (*Result[Event], error) {
 	return retrieve[Event](ctx, c, "/v1/events/", id, "event")
 }
 
-// ResendEvent has an event delivered once more, under the same id: to all endpoints that want it, or to the one that p names. Once for each call,
-// whatever answers are lost.
-func (c *Client) ResendEvent(ctx context.Context, id string, p EventResendParams) (*Result[EventResend], error) {
-	return send[EventResend](ctx, c, http.MethodPost, "/v1/events/", id, "/resend", "event_resend", p)
+// ResendEvent delivers an event again, under the same id, to all endpoints that want it or to the
+// one that p names. Each call delivers it once, even if answers are lost.
+func (c *Client) ResendEvent(
+	ctx context.Context, id string, p EventResendParams,
+) (*Result[EventResend], error) {
+	return send[EventResend](ctx, c, http.MethodPost, "/v1/events/", id, "/resend", "event_resend",
+		p)
 }
 
-// PutWebhookEndpoint registers an endpoint under an id of your choice, or replaces what was registered under it; the secret stays. It may be
-// repeated as often as you like, so call it whenever your program starts. The answer has the secret that signs.
-func (c *Client) PutWebhookEndpoint(ctx context.Context, id string, p WebhookEndpointParams) (*Result[WebhookEndpoint], error) {
+// PutWebhookEndpoint registers an endpoint under an id of your choice, or replaces the one with
+// that id, whose secret stays. Repeating it changes nothing, so call it whenever your program
+// starts. The answer has the secret that signs the deliveries.
+func (c *Client) PutWebhookEndpoint(
+	ctx context.Context, id string, p WebhookEndpointParams,
+) (*Result[WebhookEndpoint], error) {
 	return send[WebhookEndpoint](ctx, c, http.MethodPut, endpoints, id, "", "webhook_endpoint", p)
+}
+
+// CreateWebhookEndpoint registers an endpoint under a new id. Each call registers one, even if
+// answers are lost. A program that registers itself whenever it starts calls PutWebhookEndpoint.
+func (c *Client) CreateWebhookEndpoint(
+	ctx context.Context, p WebhookEndpointCreateParams,
+) (*Result[WebhookEndpoint], error) {
+	o := outgoing{
+		method: http.MethodPost, address: c.at("/v1/webhook_endpoints"),
+		object: "webhook_endpoint", key: rand.Text(),
+	}
+	var err error
+	if o.body, err = json.Marshal(p); err != nil {
+		return nil, err
+	}
+	return call[WebhookEndpoint](ctx, c, o)
+}
+
+// UpdateWebhookEndpoint changes what p names of an endpoint. The answer has no secret.
+func (c *Client) UpdateWebhookEndpoint(
+	ctx context.Context, id string, p WebhookEndpointUpdateParams,
+) (*Result[WebhookEndpointUpdated], error) {
+	return send[WebhookEndpointUpdated](ctx, c, http.MethodPost, endpoints, id, "",
+		"webhook_endpoint", p)
 }
 
 // WebhookEndpoint reads an endpoint as it is now.
@@ -66,29 +104,43 @@ func (c *Client) WebhookEndpoint(ctx context.Context, id string) (*Result[Webhoo
 	return retrieve[WebhookEndpoint](ctx, c, endpoints, id, "webhook_endpoint")
 }
 
-// WebhookEndpoints reads all endpoints; there are 50 at most.
+// WebhookEndpoints reads all endpoints, the newest first; there are 50 at most.
 func (c *Client) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, error) {
-	r, err := list[rest.WebhookEndpointList](ctx, c, rest.NewListWebhookEndpointsRequest)
+	r, err := list[rest.WebhookEndpointList](ctx, c,
+		func(server string) (*http.Request, error) {
+			return rest.NewListWebhookEndpointsRequest(server, nil)
+		})
 	if err != nil {
 		return nil, err
 	}
 	return r.Data.Data, nil
 }
 
-// DeleteWebhookEndpoint forgets an endpoint and what is queued for it. [ErrNotFound] may mean that an earlier attempt of yours did it.
-func (c *Client) DeleteWebhookEndpoint(ctx context.Context, id string) (*Result[DeletedWebhookEndpoint], error) {
-	return send[DeletedWebhookEndpoint](ctx, c, http.MethodDelete, endpoints, id, "", "webhook_endpoint", nil)
+// DeleteWebhookEndpoint deletes an endpoint and what is queued for it. [ErrNotFound] may mean that
+// an earlier attempt of yours deleted it.
+func (c *Client) DeleteWebhookEndpoint(
+	ctx context.Context, id string,
+) (*Result[DeletedWebhookEndpoint], error) {
+	return send[DeletedWebhookEndpoint](ctx, c, http.MethodDelete, endpoints, id, "",
+		"webhook_endpoint", nil)
 }
 
-// RotateWebhookEndpointSecret makes a new secret; the ones before sign, too, for another 24 hours. One for each call, whatever answers are lost.
-func (c *Client) RotateWebhookEndpointSecret(ctx context.Context, id string) (*Result[WebhookEndpoint], error) {
-	return send[WebhookEndpoint](ctx, c, http.MethodPost, endpoints, id, "/rotate_secret", "webhook_endpoint", nil)
+// RotateWebhookEndpointSecret generates a new secret. The earlier ones sign, too, for another 24
+// hours. Each call generates one, even if answers are lost.
+func (c *Client) RotateWebhookEndpointSecret(
+	ctx context.Context, id string,
+) (*Result[WebhookEndpoint], error) {
+	return send[WebhookEndpoint](ctx, c, http.MethodPost, endpoints, id, "/rotate_secret",
+		"webhook_endpoint", nil)
 }
 
 const endpoints = "/v1/webhook_endpoints/"
 
-// send changes something that is no money. A POST has a key for the attempts of this call; the others do the same when they are repeated.
-func send[T any](ctx context.Context, c *Client, method, folder, id, rest, object string, params any) (*Result[T], error) {
+// send makes a change that moves no money. A POST has a key for the attempts of this call;
+// repeating the others changes nothing.
+func send[T any](
+	ctx context.Context, c *Client, method, folder, id, rest, object string, params any,
+) (*Result[T], error) {
 	name, err := segment(id)
 	if err != nil {
 		return nil, err

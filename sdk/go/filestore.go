@@ -11,8 +11,9 @@ import (
 	"runtime"
 )
 
-// FileStore keeps each operation in a file of its own, in the folder of that name, which several processes of one machine may share. The
-// FileStores of Paidonce's libraries for other languages read and write the same files. It has to be on a file system that has hard links.
+// FileStore stores each operation in its own file, in the folder of that name. Several processes of
+// one machine may share the folder. The FileStores of Paidonce's libraries for other languages use
+// the same files. The file system must have hard links.
 type FileStore string
 
 // Begin implements Store.
@@ -23,7 +24,7 @@ func (f FileStore) Begin(ctx context.Context, op Operation) (Operation, error) {
 	}
 	defer func() { _ = os.Remove(written) }()
 	for {
-		// A link is made by one process only, and never shows half a file.
+		// Only one process creates a link, and a link never shows half a file.
 		kept, err := &op, os.Link(written, f.file(op.Name))
 		if errors.Is(err, fs.ErrExist) {
 			kept, err = f.Find(ctx, op.Name)
@@ -32,10 +33,11 @@ func (f FileStore) Begin(ctx context.Context, op Operation) (Operation, error) {
 			return op, err
 		}
 		if kept != nil {
-			// Also when another process made the link: perhaps it has not come to this yet, and we are about to send.
+			// Sync even if another process created the link: it may not have done so yet, and we
+			// are about to send.
 			return *kept, syncFolder(string(f))
 		}
-		// Forgotten in between.
+		// The operation was forgotten meanwhile.
 	}
 }
 
@@ -86,13 +88,14 @@ func (f FileStore) Unfinished(context.Context) ([]Operation, error) {
 	return open, nil
 }
 
-// file: a name may hold what a file's may not, so the file is named after its hash.
+// file returns the file of a name. It is named after a hash, since a name may have characters that
+// a file's may not.
 func (f FileStore) file(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(string(f), hex.EncodeToString(sum[:])+".json")
 }
 
-// write writes the operation to a file of another name, and to the disk.
+// write writes the operation to a file of another name, and syncs it.
 func (f FileStore) write(op Operation) (name string, err error) {
 	folder, err := filepath.Abs(string(f))
 	if err != nil {
@@ -116,7 +119,8 @@ func (f FileStore) write(op Operation) (name string, err error) {
 	return file.Name(), errors.Join(err, file.Close())
 }
 
-// makeFolder makes a folder with those above it, and brings their names to the disk: else a power cut may take the folder away.
+// makeFolder creates a folder with its parents and syncs their names: otherwise a power cut may
+// lose the folder.
 func makeFolder(folder string) error {
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the caller says where
 		return err
@@ -131,7 +135,8 @@ func makeFolder(folder string) error {
 	return syncFolder(above)
 }
 
-// syncFolder brings a folder itself to the disk: else a power cut may take a file's name away. Windows does so by itself, and has no such call.
+// syncFolder syncs a folder itself: otherwise a power cut may lose a file's name. Windows does this
+// by itself, and has no such call.
 func syncFolder(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -143,7 +148,7 @@ func syncFolder(name string) error {
 	return errors.Join(fsync(folder), folder.Close())
 }
 
-// fsync is a variable for the test of what is brought to the disk.
+// fsync is a variable so that a test can see what is synced.
 var fsync = (*os.File).Sync
 
 func read(name string) (*Operation, error) {

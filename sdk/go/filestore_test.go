@@ -40,13 +40,22 @@ func TestFileStoreIsOnTheDisk(t *testing.T) { //nolint:paralleltest // it watche
 	defer func() { fsync = (*os.File).Sync }()
 	folder := filepath.Join(above, "a", "b")
 	store := FileStore(folder)
-	op := Operation{Name: "op", Key: "k", Path: "/v1/charges", Body: []byte(`{}`), Begun: time.UnixMilli(7)}
+	op := Operation{
+		Name: "op", Key: "k", Path: "/v1/charges", Body: []byte(`{}`), Begun: time.UnixMilli(7),
+	}
 	for _, step := range []struct {
 		do   func() error
 		want []string
 	}{
-		{func() error { _, err := store.Begin(t.Context(), op); return err }, []string{"", "/a", "/a/b/file", "/a/b"}},
-		{func() error { _, err := store.Begin(t.Context(), op); return err }, []string{"/a/b/file", "/a/b"}}, // whoever else has begun it
+		{func() error {
+			_, err := store.Begin(t.Context(), op)
+			return err
+		}, []string{"", "/a", "/a/b/file", "/a/b"}},
+		// whoever else has begun it
+		{func() error {
+			_, err := store.Begin(t.Context(), op)
+			return err
+		}, []string{"/a/b/file", "/a/b"}},
 		{func() error { return store.Finish(t.Context(), op) }, []string{"/a/b/file", "/a/b"}},
 	} {
 		if err := step.do(); err != nil || !slices.Equal(synced, step.want) {
@@ -65,7 +74,10 @@ func tryStore(t *testing.T, s Store) {
 	var all sync.WaitGroup
 	for i := range keys {
 		all.Go(func() {
-			op, err := s.Begin(ctx, Operation{Name: name, Key: string(rune('a' + i)), Path: "/v1/charges", Body: []byte(`{}`), Begun: time.UnixMilli(7)})
+			op, err := s.Begin(ctx, Operation{
+				Name: name, Key: string(rune('a' + i)), Path: "/v1/charges", Body: []byte(`{}`),
+				Begun: time.UnixMilli(7),
+			})
 			if err != nil {
 				t.Error(err)
 			}
@@ -80,7 +92,8 @@ func tryStore(t *testing.T, s Store) {
 		t.Errorf("%v %v", open, err)
 	}
 	op, err := s.Find(ctx, name)
-	if err != nil || op == nil || op.Key != keys[0] || string(op.Body) != `{}` || op.Begun.UnixMilli() != 7 {
+	if err != nil || op == nil || op.Key != keys[0] || string(op.Body) != `{}` ||
+		op.Begun.UnixMilli() != 7 {
 		t.Fatalf("%+v %v", op, err)
 	}
 	op.Answer = &Answer{Status: 201, RequestID: "req_1", Body: []byte(chargeJSON)}
@@ -88,7 +101,8 @@ func tryStore(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	got, err := s.Find(ctx, name)
-	if err != nil || got.Answer == nil || got.Answer.Status != 201 || string(got.Answer.Body) != chargeJSON || !json.Valid(got.Answer.Body) {
+	if err != nil || got.Answer == nil || got.Answer.Status != 201 ||
+		string(got.Answer.Body) != chargeJSON || !json.Valid(got.Answer.Body) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if open, err := s.Unfinished(ctx); err != nil || len(open) != 0 {

@@ -27,16 +27,21 @@ func TestLiveRefusals(t *testing.T) {
 		said = append(said, code(err))
 	}
 	refund := func(id string, amount *int64) {
-		_, err := c.CreateRefund(t.Context(), "go-refused/refund", RefundParams{Charge: id, Amount: amount})
+		_, err := c.CreateRefund(t.Context(), "go-refused/refund", RefundParams{
+			Charge: &id, Amount: amount,
+		})
 		said = append(said, code(err))
 	}
 	capture("ch_nothing")
 	refund("ch_nothing", nil)
-	refund(held.Data.ID, nil)
+	refund(held.Data.ID, Ptr[int64](1))
 	capture(held.Data.ID)
 	refund(held.Data.ID, Ptr[int64](2001))
 	refund(held.Data.ID, nil)
-	want := []string{"parameter_invalid_integer", "resource_missing", "resource_missing", "charge_not_captured", "", "amount_too_large", ""}
+	want := []string{
+		"parameter_invalid_integer", "resource_missing", "resource_missing", "charge_not_captured",
+		"", "amount_too_large", "",
+	}
 	if !slices.Equal(said, want) {
 		t.Errorf("the server said %q", said)
 	}
@@ -52,7 +57,8 @@ func TestLiveRefusals(t *testing.T) {
 	if _, err := c.CreateCharge(t.Context(), "go-wrong", twenty); err != nil {
 		t.Error(err)
 	}
-	if ended, err := store.Find(t.Context(), "go-wrong"); err != nil || begun == nil || ended == nil || ended.Key != begun.Key {
+	if ended, err := store.Find(t.Context(), "go-wrong"); err != nil || begun == nil ||
+		ended == nil || ended.Key != begun.Key {
 		t.Errorf("%+v, then %+v %v", begun, ended, err)
 	}
 }
@@ -86,7 +92,8 @@ func (l loses) RoundTrip(r *http.Request) (*http.Response, error) {
 // What moves no money is done once for each call as well.
 func TestLiveRotation(t *testing.T) {
 	c := live(t, FileStore(t.TempDir()))
-	if _, err := c.PutWebhookEndpoint(t.Context(), "once", WebhookEndpointParams{URL: "https://203.0.114.7/in"}); err != nil {
+	if _, err := c.PutWebhookEndpoint(t.Context(),
+		"once", WebhookEndpointParams{URL: "https://203.0.114.7/in"}); err != nil {
 		t.Fatal(err)
 	}
 	var said []string
@@ -100,10 +107,12 @@ func TestLiveRotation(t *testing.T) {
 	if err != nil || !rotated.Replayed || len(said) != 2 || said[0] != said[1] {
 		t.Fatalf("%+v %v, the server said %q", rotated, err, said)
 	}
-	if got, err := c.WebhookEndpoint(t.Context(), "once"); err != nil || got.Data.Secret != rotated.Data.Secret {
+	if got, err := c.WebhookEndpoint(t.Context(), "once"); err != nil ||
+		got.Data.Secret != rotated.Data.Secret {
 		t.Errorf("%+v %v", got, err)
 	}
-	if next, err := c.RotateWebhookEndpointSecret(t.Context(), "once"); err != nil || next.Data.Secret == rotated.Data.Secret {
+	if next, err := c.RotateWebhookEndpointSecret(t.Context(), "once"); err != nil ||
+		next.Data.Secret == rotated.Data.Secret {
 		t.Errorf("%+v %v", next, err)
 	}
 	if _, err := c.DeleteWebhookEndpoint(t.Context(), "once"); err != nil {

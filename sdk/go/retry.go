@@ -13,18 +13,22 @@ import (
 )
 
 const (
-	// Long enough for a server that restarts to be noticed by few attempts, too short for a person to mind.
+	// A restarting server meets few attempts in this time, and people do not mind it.
 	shortestPause = 200 * time.Millisecond
-	// Who waits for a server that is down for long asks six times a minute.
+	// A client of a server that is down for long asks six times a minute.
 	longestPause = 10 * time.Second
-	// A page of 100 charges has a tenth of it, whatever is in their metadata. What is longer is cut, and no JSON any more.
+	// Paidonce asks for a minute at most, a proxy before it for whatever it likes: whoever has a
+	// long deadline comes back in this time all the same.
+	longestAsked = time.Hour
+	// A page of 100 charges has a tenth of this, with any metadata. A longer answer is cut, and no
+	// longer JSON.
 	longestAnswer = 16 << 20
 )
 
-// outgoing is a request: the same at each attempt, byte for byte.
+// outgoing is a request, the same at each attempt, byte for byte.
 type outgoing struct {
 	method, address string
-	object          string // what is asked for, as "object" of a success names it
+	object          string // the "object" that a successful answer must have
 	body            []byte
 	key             string
 }
@@ -42,15 +46,17 @@ func (a answer) success() bool {
 	return a.status >= http.StatusOK && a.status < http.StatusMultipleChoices
 }
 
-// take returns an error when the same request should be sent again.
+// take returns an error if the same request should be sent again.
 func (a answer) take(object string) error {
 	if a.success() {
 		var got struct {
 			Object string `json:"object"`
 		}
 		if json.Unmarshal(a.body, &got) != nil || got.Object != object {
-			// A proxy's page, say, or the beginning of an answer: what became of the request is not known.
-			return fmt.Errorf("the answer with status %d is not from Paidonce: it is no %s", a.status, object)
+			// This may be a proxy's page, or the beginning of an answer: the outcome of the request
+			// is not known.
+			return fmt.Errorf("the answer with status %d is not from Paidonce: it is no %s",
+				a.status, object)
 		}
 		return nil
 	}
@@ -58,7 +64,8 @@ func (a answer) take(object string) error {
 	switch {
 	case e.Advice == "stop":
 		return nil
-	case a.status >= http.StatusInternalServerError, a.status == http.StatusRequestTimeout, a.status == http.StatusConflict,
+	case a.status >= http.StatusInternalServerError, a.status == http.StatusRequestTimeout,
+		a.status == http.StatusConflict,
 		a.status == http.StatusTooEarly, a.status == http.StatusTooManyRequests:
 		return e
 	}
@@ -98,7 +105,7 @@ func (c *Client) attempt(ctx context.Context, o outgoing) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	// Without it net/http cannot send the request again behind our back, and we know of each attempt.
+	// Without this, net/http cannot repeat the request by itself, and we know of each attempt.
 	req.GetBody = nil
 	req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
 	req.Header.Set("Accept", "application/json")
@@ -117,19 +124,24 @@ func (c *Client) attempt(ctx context.Context, o outgoing) (answer, error) {
 	return answer{status: res.StatusCode, header: res.Header, body: text}, err
 }
 
-// retryAfter reads a Retry-After, which is a number of seconds or a date.
+// retryAfter reads a Retry-After: a number of seconds, or a date by the sender's clock. It returns
+// longestAsked at most.
 func retryAfter(h http.Header, now time.Time) time.Duration {
+	if told, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = told
+	}
 	asked := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(asked); err == nil {
-		return max(0, time.Duration(seconds)*time.Second)
+	var d time.Duration
+	if seconds, err := strconv.ParseInt(asked, 10, 64); err == nil {
+		d = time.Duration(min(seconds, int64(longestAsked/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(asked); err == nil {
+		d = at.Sub(now)
 	}
-	if at, err := http.ParseTime(asked); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
+	return min(max(0, d), longestAsked)
 }
 
-// pauseAfter is never less than the server asks for, and never in step with other clients.
+// pauseAfter returns the pause after an attempt: never less than asked, which the server requests,
+// and spread, so that clients do not stay in step.
 func pauseAfter(attempt int, asked time.Duration, random float64) time.Duration {
 	most := min(longestPause, shortestPause<<min(attempt, 10))
 	return asked + time.Duration(float64(most)/2*(1+random))

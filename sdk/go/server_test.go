@@ -10,7 +10,11 @@ import (
 	"time"
 )
 
-var twenty = ChargeParams{Amount: 2000, Currency: "usd", Source: Ptr("tok_visa"), Metadata: map[string]string{"b": "1", "a": "2"}}
+var twenty = ChargeParams{
+	Amount: 2000, Currency: "usd", Source: Ptr("tok_visa"), Metadata: map[string]string{
+		"b": "1", "a": "2",
+	},
+}
 
 const chargeJSON = `{"id":"ch_1","object":"charge"}`
 
@@ -25,7 +29,12 @@ type reply struct {
 
 // refusal is an answer of Paidonce's that is an error.
 func refusal(status int, kind, code, advice string) reply {
-	return reply{status: status, body: fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"m","advice":%q,"request_id":"r"}}`, kind, code, advice)}
+	return reply{
+		status: status,
+		body: fmt.Sprintf(
+			`{"error":{"type":%q,"code":%q,"message":"m","advice":%q,"request_id":"r"}}`, kind,
+			code, advice),
+	}
 }
 
 // server answers in turn, the last for ever. It keeps what was sent.
@@ -82,7 +91,9 @@ func serveAll(t *testing.T, answers ...reply) *server {
 
 func (s *server) client(t *testing.T, change func(*Config)) *Client {
 	t.Helper()
-	cfg := Config{BaseURL: s.URL, APIKey: "sk_x", Store: FileStore(t.TempDir()), Deadline: 5 * time.Second}
+	cfg := Config{
+		BaseURL: s.URL, APIKey: "sk_x", Store: FileStore(t.TempDir()), Deadline: 5 * time.Second,
+	}
 	if change != nil {
 		change(&cfg)
 	}

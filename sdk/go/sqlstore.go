@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// SQLSchema makes the table of SQLStore, in PostgreSQL.
+// SQLSchema creates the table of SQLStore, in PostgreSQL.
 const SQLSchema = `CREATE TABLE IF NOT EXISTS paidonce_operations (
 	name      text PRIMARY KEY,
 	operation text NOT NULL,
@@ -14,15 +14,15 @@ const SQLSchema = `CREATE TABLE IF NOT EXISTS paidonce_operations (
 );
 CREATE INDEX IF NOT EXISTS paidonce_operations_unfinished ON paidonce_operations (name) WHERE NOT finished`
 
-// SQL is a *sql.DB, or the *sql.Tx of the transaction that makes your order.
+// SQL is a *sql.DB, or the *sql.Tx of the transaction that creates your order.
 type SQL interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// SQLStore keeps operations in a table of your database. Give a Client one on a *sql.DB: what it begins has to be committed before the
-// first attempt. One on a *sql.Tx is for BeginCharge.
+// SQLStore stores operations in a table of your database. Give a Client one on a *sql.DB, because
+// an operation has to be committed before its first attempt. One on a *sql.Tx is for BeginCharge.
 type SQLStore struct{ DB SQL }
 
 // Begin implements Store.
@@ -32,7 +32,8 @@ func (s SQLStore) Begin(ctx context.Context, op Operation) (Operation, error) {
 		return op, err
 	}
 	for {
-		done, err := s.DB.ExecContext(ctx, `INSERT INTO paidonce_operations (name, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING`, op.Name, string(text))
+		done, err := s.DB.ExecContext(ctx,
+			`INSERT INTO paidonce_operations (name, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING`, op.Name, string(text))
 		if err != nil {
 			return op, err
 		}
@@ -46,14 +47,15 @@ func (s SQLStore) Begin(ctx context.Context, op Operation) (Operation, error) {
 		if first != nil {
 			return *first, nil
 		}
-		// Forgotten in between.
+		// The operation was forgotten meanwhile.
 	}
 }
 
 // Find implements Store.
 func (s SQLStore) Find(ctx context.Context, name string) (*Operation, error) {
 	var text []byte
-	err := s.DB.QueryRowContext(ctx, `SELECT operation FROM paidonce_operations WHERE name = $1`, name).Scan(&text)
+	err := s.DB.QueryRowContext(ctx, `SELECT operation FROM paidonce_operations WHERE name = $1`,
+		name).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -70,7 +72,9 @@ func (s SQLStore) Finish(ctx context.Context, op Operation) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.DB.ExecContext(ctx, `UPDATE paidonce_operations SET operation = $2, finished = $3 WHERE name = $1`, op.Name, string(text), op.Answer != nil)
+	_, err = s.DB.ExecContext(ctx,
+		`UPDATE paidonce_operations SET operation = $2, finished = $3 WHERE name = $1`, op.Name,
+		string(text), op.Answer != nil)
 	return err
 }
 
@@ -82,7 +86,8 @@ func (s SQLStore) Forget(ctx context.Context, name string) error {
 
 // Unfinished implements Store.
 func (s SQLStore) Unfinished(ctx context.Context) (open []Operation, err error) {
-	rows, err := s.DB.QueryContext(ctx, `SELECT operation FROM paidonce_operations WHERE NOT finished ORDER BY name`)
+	rows, err := s.DB.QueryContext(ctx,
+		`SELECT operation FROM paidonce_operations WHERE NOT finished ORDER BY name`)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Event is something that came true: what Paidonce delivers, and what [Client.Events] lists.
+// Event is something that happened: Paidonce delivers it, and [Client.Events] lists it.
 type Event struct {
-	ID       string `json:"id"` // deliveries may be repeated: who has stored the id has seen the event
+	// Deliveries may be repeated: skip an event whose id you have stored.
+	ID       string `json:"id"`
 	Type     string `json:"type"`
 	Created  int64  `json:"created"`
 	Livemode bool   `json:"livemode"`
@@ -25,15 +26,18 @@ type Event struct {
 	} `json:"data"`
 }
 
-// ErrSignature: the delivery is not from Paidonce, was changed, or is too old. Answer 400 and believe nothing of it.
+// ErrSignature: the delivery is not from Paidonce, was changed, or is too old. Answer 400 and
+// ignore it.
 var ErrSignature = errors.New("paidonce: the signature of the delivery does not match")
 
-// webhookTolerance is how old a delivery may be, or of the future: the same as in the libraries of Standard Webhooks.
+// webhookTolerance is how far a delivery's time may be from ours, in the past or the future: the
+// same as in the libraries of Standard Webhooks.
 const webhookTolerance = 5 * time.Minute
 
-// VerifyWebhook checks a delivery and returns its event. The body has to be the bytes as they came; the secrets are the endpoint's
-// (whsec_…), several while one is replaced. Errors: [ErrSignature]; or another, whatever the delivery is, when a secret is none or there is
-// none: an empty one would let everybody sign.
+// VerifyWebhook checks a delivery and returns its event. The body must be the bytes as they
+// arrived. The secrets are the endpoint's (whsec_…), several while one is being replaced. It
+// returns [ErrSignature] for a delivery that is not authentic, and another error, for any delivery,
+// if a secret is malformed or none is given: an empty one would let everybody sign.
 func VerifyWebhook(body []byte, h http.Header, secrets ...string) (*Event, error) {
 	return verifyWebhook(body, h, time.Now(), secrets)
 }
@@ -76,7 +80,8 @@ func webhookKeys(secrets []string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// signedWith: the header has one signature of each secret that is in use.
+// signedWith reports whether one of the header's signatures is valid. It has one for each secret in
+// use.
 func signedWith(header string, want []byte) bool {
 	for one := range strings.SplitSeq(header, " ") {
 		text, ok := strings.CutPrefix(one, "v1,")

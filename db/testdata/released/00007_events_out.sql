@@ -2,7 +2,8 @@
 
 ALTER TABLE outbox ADD COLUMN position bigint;
 COMMENT ON COLUMN outbox.position IS 'Its place in the order in which events became visible; given after the commit, so that none is ever put in before one that a reader has passed. NULL: not given yet.';
--- What the numberer reads. Rows leave it within moments, so it stays as small as what is new: the only thing that a charge pays for the order.
+-- What the numberer reads. Rows leave it within moments, so it stays as small as what is new: the
+-- only thing that a charge pays for the order.
 CREATE INDEX outbox_unnumbered ON outbox (created_at, event_id) WHERE position IS NULL;
 CREATE UNIQUE INDEX outbox_position ON outbox (position) WHERE position IS NOT NULL;
 CREATE INDEX outbox_listed ON outbox (account_id, position) WHERE position IS NOT NULL;

@@ -16,6 +16,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AutomaticMethodsParamsAllowRedirects.
+const (
+	Always AutomaticMethodsParamsAllowRedirects = "always"
+	Never  AutomaticMethodsParamsAllowRedirects = "never"
+)
+
+// Valid indicates whether the value is a known member of the AutomaticMethodsParamsAllowRedirects enum.
+func (e AutomaticMethodsParamsAllowRedirects) Valid() bool {
+	switch e {
+	case Always:
+		return true
+	case Never:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ChargeObject.
 const (
 	ChargeObjectCharge ChargeObject = "charge"
@@ -25,6 +43,30 @@ const (
 func (e ChargeObject) Valid() bool {
 	switch e {
 	case ChargeObjectCharge:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ChargeExpand.
+const (
+	ChargeExpandBalanceTransaction ChargeExpand = "balance_transaction"
+	ChargeExpandCustomer           ChargeExpand = "customer"
+	ChargeExpandPaymentMethod      ChargeExpand = "payment_method"
+	ChargeExpandRefunds            ChargeExpand = "refunds"
+)
+
+// Valid indicates whether the value is a known member of the ChargeExpand enum.
+func (e ChargeExpand) Valid() bool {
+	switch e {
+	case ChargeExpandBalanceTransaction:
+		return true
+	case ChargeExpandCustomer:
+		return true
+	case ChargeExpandPaymentMethod:
+		return true
+	case ChargeExpandRefunds:
 		return true
 	default:
 		return false
@@ -55,6 +97,30 @@ const (
 func (e ChargeListURL) Valid() bool {
 	switch e {
 	case V1Charges:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ChargeListExpand.
+const (
+	ChargeListExpandDataBalanceTransaction ChargeListExpand = "data.balance_transaction"
+	ChargeListExpandDataCustomer           ChargeListExpand = "data.customer"
+	ChargeListExpandDataPaymentMethod      ChargeListExpand = "data.payment_method"
+	ChargeListExpandDataRefunds            ChargeListExpand = "data.refunds"
+)
+
+// Valid indicates whether the value is a known member of the ChargeListExpand enum.
+func (e ChargeListExpand) Valid() bool {
+	switch e {
+	case ChargeListExpandDataBalanceTransaction:
+		return true
+	case ChargeListExpandDataCustomer:
+		return true
+	case ChargeListExpandDataPaymentMethod:
+		return true
+	case ChargeListExpandDataRefunds:
 		return true
 	default:
 		return false
@@ -97,11 +163,165 @@ func (e DeletedWebhookEndpointObject) Valid() bool {
 	}
 }
 
+// Defines values for DisputeObject.
+const (
+	DisputeObjectDispute DisputeObject = "dispute"
+)
+
+// Valid indicates whether the value is a known member of the DisputeObject enum.
+func (e DisputeObject) Valid() bool {
+	switch e {
+	case DisputeObjectDispute:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeExpand.
+const (
+	DisputeExpandBalanceTransaction DisputeExpand = "balance_transaction"
+	DisputeExpandCharge             DisputeExpand = "charge"
+	DisputeExpandCustomer           DisputeExpand = "customer"
+	DisputeExpandPaymentMethod      DisputeExpand = "payment_method"
+)
+
+// Valid indicates whether the value is a known member of the DisputeExpand enum.
+func (e DisputeExpand) Valid() bool {
+	switch e {
+	case DisputeExpandBalanceTransaction:
+		return true
+	case DisputeExpandCharge:
+		return true
+	case DisputeExpandCustomer:
+		return true
+	case DisputeExpandPaymentMethod:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeListObject.
+const (
+	DisputeListObjectList DisputeListObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the DisputeListObject enum.
+func (e DisputeListObject) Valid() bool {
+	switch e {
+	case DisputeListObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeListURL.
+const (
+	DisputeListURLV1Disputes DisputeListURL = "/v1/disputes"
+)
+
+// Valid indicates whether the value is a known member of the DisputeListURL enum.
+func (e DisputeListURL) Valid() bool {
+	switch e {
+	case DisputeListURLV1Disputes:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeListExpand.
+const (
+	DisputeListExpandDataBalanceTransaction DisputeListExpand = "data.balance_transaction"
+	DisputeListExpandDataCharge             DisputeListExpand = "data.charge"
+	DisputeListExpandDataCustomer           DisputeListExpand = "data.customer"
+	DisputeListExpandDataPaymentMethod      DisputeListExpand = "data.payment_method"
+)
+
+// Valid indicates whether the value is a known member of the DisputeListExpand enum.
+func (e DisputeListExpand) Valid() bool {
+	switch e {
+	case DisputeListExpandDataBalanceTransaction:
+		return true
+	case DisputeListExpandDataCharge:
+		return true
+	case DisputeListExpandDataCustomer:
+		return true
+	case DisputeListExpandDataPaymentMethod:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeListWithChargesObject.
+const (
+	DisputeListWithChargesObjectList DisputeListWithChargesObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the DisputeListWithChargesObject enum.
+func (e DisputeListWithChargesObject) Valid() bool {
+	switch e {
+	case DisputeListWithChargesObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeListWithChargesURL.
+const (
+	DisputeListWithChargesURLV1Disputes DisputeListWithChargesURL = "/v1/disputes"
+)
+
+// Valid indicates whether the value is a known member of the DisputeListWithChargesURL enum.
+func (e DisputeListWithChargesURL) Valid() bool {
+	switch e {
+	case DisputeListWithChargesURLV1Disputes:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DisputeWithChargeObject.
+const (
+	DisputeWithChargeObjectDispute DisputeWithChargeObject = "dispute"
+)
+
+// Valid indicates whether the value is a known member of the DisputeWithChargeObject enum.
+func (e DisputeWithChargeObject) Valid() bool {
+	switch e {
+	case DisputeWithChargeObjectDispute:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EarlyFraudWarningObject.
+const (
+	RadarEarlyFraudWarning EarlyFraudWarningObject = "radar.early_fraud_warning"
+)
+
+// Valid indicates whether the value is a known member of the EarlyFraudWarningObject enum.
+func (e EarlyFraudWarningObject) Valid() bool {
+	switch e {
+	case RadarEarlyFraudWarning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ErrorErrorAdvice.
 const (
 	FixAndUseNewKey ErrorErrorAdvice = "fix_and_use_new_key"
 	RetrySameKey    ErrorErrorAdvice = "retry_same_key"
 	Stop            ErrorErrorAdvice = "stop"
+	UseExisting     ErrorErrorAdvice = "use_existing"
 )
 
 // Valid indicates whether the value is a known member of the ErrorErrorAdvice enum.
@@ -112,6 +332,8 @@ func (e ErrorErrorAdvice) Valid() bool {
 	case RetrySameKey:
 		return true
 	case Stop:
+		return true
+	case UseExisting:
 		return true
 	default:
 		return false
@@ -228,27 +450,44 @@ func (e EventResendObject) Valid() bool {
 
 // Defines values for EventType.
 const (
-	EventTypeChargeCaptured       EventType = "charge.captured"
-	EventTypeChargeDisputeClosed  EventType = "charge.dispute.closed"
-	EventTypeChargeDisputeCreated EventType = "charge.dispute.created"
-	EventTypeChargeFailed         EventType = "charge.failed"
-	EventTypeChargePending        EventType = "charge.pending"
-	EventTypeChargeRefunded       EventType = "charge.refunded"
-	EventTypeChargeSucceeded      EventType = "charge.succeeded"
-	EventTypeChargeUpdated        EventType = "charge.updated"
-	EventTypeRefundCreated        EventType = "refund.created"
-	EventTypeRefundFailed         EventType = "refund.failed"
-	EventTypeRefundUpdated        EventType = "refund.updated"
+	EventTypeChargeCanceled                       EventType = "charge.canceled"
+	EventTypeChargeCaptured                       EventType = "charge.captured"
+	EventTypeChargeDisputeClosed                  EventType = "charge.dispute.closed"
+	EventTypeChargeDisputeCreated                 EventType = "charge.dispute.created"
+	EventTypeChargeDisputeUpdated                 EventType = "charge.dispute.updated"
+	EventTypeChargeExpired                        EventType = "charge.expired"
+	EventTypeChargeFailed                         EventType = "charge.failed"
+	EventTypeChargePending                        EventType = "charge.pending"
+	EventTypeChargeRefunded                       EventType = "charge.refunded"
+	EventTypeChargeSucceeded                      EventType = "charge.succeeded"
+	EventTypeChargeUpdated                        EventType = "charge.updated"
+	EventTypePaymentIntentAmountCapturableUpdated EventType = "payment_intent.amount_capturable_updated"
+	EventTypePaymentIntentCanceled                EventType = "payment_intent.canceled"
+	EventTypePaymentIntentCreated                 EventType = "payment_intent.created"
+	EventTypePaymentIntentPaymentFailed           EventType = "payment_intent.payment_failed"
+	EventTypePaymentIntentProcessing              EventType = "payment_intent.processing"
+	EventTypePaymentIntentRequiresAction          EventType = "payment_intent.requires_action"
+	EventTypePaymentIntentSucceeded               EventType = "payment_intent.succeeded"
+	EventTypeRadarEarlyFraudWarningCreated        EventType = "radar.early_fraud_warning.created"
+	EventTypeRefundCreated                        EventType = "refund.created"
+	EventTypeRefundFailed                         EventType = "refund.failed"
+	EventTypeRefundUpdated                        EventType = "refund.updated"
 )
 
 // Valid indicates whether the value is a known member of the EventType enum.
 func (e EventType) Valid() bool {
 	switch e {
+	case EventTypeChargeCanceled:
+		return true
 	case EventTypeChargeCaptured:
 		return true
 	case EventTypeChargeDisputeClosed:
 		return true
 	case EventTypeChargeDisputeCreated:
+		return true
+	case EventTypeChargeDisputeUpdated:
+		return true
+	case EventTypeChargeExpired:
 		return true
 	case EventTypeChargeFailed:
 		return true
@@ -259,6 +498,22 @@ func (e EventType) Valid() bool {
 	case EventTypeChargeSucceeded:
 		return true
 	case EventTypeChargeUpdated:
+		return true
+	case EventTypePaymentIntentAmountCapturableUpdated:
+		return true
+	case EventTypePaymentIntentCanceled:
+		return true
+	case EventTypePaymentIntentCreated:
+		return true
+	case EventTypePaymentIntentPaymentFailed:
+		return true
+	case EventTypePaymentIntentProcessing:
+		return true
+	case EventTypePaymentIntentRequiresAction:
+		return true
+	case EventTypePaymentIntentSucceeded:
+		return true
+	case EventTypeRadarEarlyFraudWarningCreated:
 		return true
 	case EventTypeRefundCreated:
 		return true
@@ -307,6 +562,318 @@ func (e IdempotencyKeyStatus) Valid() bool {
 	}
 }
 
+// Defines values for PaymentIntentCaptureMethod.
+const (
+	PaymentIntentCaptureMethodAutomatic      PaymentIntentCaptureMethod = "automatic"
+	PaymentIntentCaptureMethodAutomaticAsync PaymentIntentCaptureMethod = "automatic_async"
+	PaymentIntentCaptureMethodManual         PaymentIntentCaptureMethod = "manual"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentCaptureMethod enum.
+func (e PaymentIntentCaptureMethod) Valid() bool {
+	switch e {
+	case PaymentIntentCaptureMethodAutomatic:
+		return true
+	case PaymentIntentCaptureMethodAutomaticAsync:
+		return true
+	case PaymentIntentCaptureMethodManual:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentConfirmationMethod.
+const (
+	PaymentIntentConfirmationMethodAutomatic PaymentIntentConfirmationMethod = "automatic"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentConfirmationMethod enum.
+func (e PaymentIntentConfirmationMethod) Valid() bool {
+	switch e {
+	case PaymentIntentConfirmationMethodAutomatic:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentObject.
+const (
+	PaymentIntentObjectPaymentIntent PaymentIntentObject = "payment_intent"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentObject enum.
+func (e PaymentIntentObject) Valid() bool {
+	switch e {
+	case PaymentIntentObjectPaymentIntent:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentCancelParamsCancellationReason.
+const (
+	PaymentIntentCancelParamsCancellationReasonAbandoned           PaymentIntentCancelParamsCancellationReason = "abandoned"
+	PaymentIntentCancelParamsCancellationReasonDuplicate           PaymentIntentCancelParamsCancellationReason = "duplicate"
+	PaymentIntentCancelParamsCancellationReasonFraudulent          PaymentIntentCancelParamsCancellationReason = "fraudulent"
+	PaymentIntentCancelParamsCancellationReasonRequestedByCustomer PaymentIntentCancelParamsCancellationReason = "requested_by_customer"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentCancelParamsCancellationReason enum.
+func (e PaymentIntentCancelParamsCancellationReason) Valid() bool {
+	switch e {
+	case PaymentIntentCancelParamsCancellationReasonAbandoned:
+		return true
+	case PaymentIntentCancelParamsCancellationReasonDuplicate:
+		return true
+	case PaymentIntentCancelParamsCancellationReasonFraudulent:
+		return true
+	case PaymentIntentCancelParamsCancellationReasonRequestedByCustomer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentConfirmParamsSetupFutureUsage.
+const (
+	PaymentIntentConfirmParamsSetupFutureUsageOffSession PaymentIntentConfirmParamsSetupFutureUsage = "off_session"
+	PaymentIntentConfirmParamsSetupFutureUsageOnSession  PaymentIntentConfirmParamsSetupFutureUsage = "on_session"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentConfirmParamsSetupFutureUsage enum.
+func (e PaymentIntentConfirmParamsSetupFutureUsage) Valid() bool {
+	switch e {
+	case PaymentIntentConfirmParamsSetupFutureUsageOffSession:
+		return true
+	case PaymentIntentConfirmParamsSetupFutureUsageOnSession:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentExpand.
+const (
+	PaymentIntentExpandBalanceTransaction PaymentIntentExpand = "balance_transaction"
+	PaymentIntentExpandCustomer           PaymentIntentExpand = "customer"
+	PaymentIntentExpandLatestCharge       PaymentIntentExpand = "latest_charge"
+	PaymentIntentExpandPaymentMethod      PaymentIntentExpand = "payment_method"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentExpand enum.
+func (e PaymentIntentExpand) Valid() bool {
+	switch e {
+	case PaymentIntentExpandBalanceTransaction:
+		return true
+	case PaymentIntentExpandCustomer:
+		return true
+	case PaymentIntentExpandLatestCharge:
+		return true
+	case PaymentIntentExpandPaymentMethod:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentListObject.
+const (
+	PaymentIntentListObjectList PaymentIntentListObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentListObject enum.
+func (e PaymentIntentListObject) Valid() bool {
+	switch e {
+	case PaymentIntentListObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentListURL.
+const (
+	V1PaymentIntents PaymentIntentListURL = "/v1/payment_intents"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentListURL enum.
+func (e PaymentIntentListURL) Valid() bool {
+	switch e {
+	case V1PaymentIntents:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentListExpand.
+const (
+	PaymentIntentListExpandDataBalanceTransaction PaymentIntentListExpand = "data.balance_transaction"
+	PaymentIntentListExpandDataCustomer           PaymentIntentListExpand = "data.customer"
+	PaymentIntentListExpandDataLatestCharge       PaymentIntentListExpand = "data.latest_charge"
+	PaymentIntentListExpandDataPaymentMethod      PaymentIntentListExpand = "data.payment_method"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentListExpand enum.
+func (e PaymentIntentListExpand) Valid() bool {
+	switch e {
+	case PaymentIntentListExpandDataBalanceTransaction:
+		return true
+	case PaymentIntentListExpandDataCustomer:
+		return true
+	case PaymentIntentListExpandDataLatestCharge:
+		return true
+	case PaymentIntentListExpandDataPaymentMethod:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentParamsCaptureMethod.
+const (
+	PaymentIntentParamsCaptureMethodAutomatic      PaymentIntentParamsCaptureMethod = "automatic"
+	PaymentIntentParamsCaptureMethodAutomaticAsync PaymentIntentParamsCaptureMethod = "automatic_async"
+	PaymentIntentParamsCaptureMethodManual         PaymentIntentParamsCaptureMethod = "manual"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentParamsCaptureMethod enum.
+func (e PaymentIntentParamsCaptureMethod) Valid() bool {
+	switch e {
+	case PaymentIntentParamsCaptureMethodAutomatic:
+		return true
+	case PaymentIntentParamsCaptureMethodAutomaticAsync:
+		return true
+	case PaymentIntentParamsCaptureMethodManual:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentParamsSetupFutureUsage.
+const (
+	PaymentIntentParamsSetupFutureUsageOffSession PaymentIntentParamsSetupFutureUsage = "off_session"
+	PaymentIntentParamsSetupFutureUsageOnSession  PaymentIntentParamsSetupFutureUsage = "on_session"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentParamsSetupFutureUsage enum.
+func (e PaymentIntentParamsSetupFutureUsage) Valid() bool {
+	switch e {
+	case PaymentIntentParamsSetupFutureUsageOffSession:
+		return true
+	case PaymentIntentParamsSetupFutureUsageOnSession:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentStatus.
+const (
+	PaymentIntentStatusCanceled              PaymentIntentStatus = "canceled"
+	PaymentIntentStatusProcessing            PaymentIntentStatus = "processing"
+	PaymentIntentStatusRequiresAction        PaymentIntentStatus = "requires_action"
+	PaymentIntentStatusRequiresCapture       PaymentIntentStatus = "requires_capture"
+	PaymentIntentStatusRequiresConfirmation  PaymentIntentStatus = "requires_confirmation"
+	PaymentIntentStatusRequiresPaymentMethod PaymentIntentStatus = "requires_payment_method"
+	PaymentIntentStatusSucceeded             PaymentIntentStatus = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentStatus enum.
+func (e PaymentIntentStatus) Valid() bool {
+	switch e {
+	case PaymentIntentStatusCanceled:
+		return true
+	case PaymentIntentStatusProcessing:
+		return true
+	case PaymentIntentStatusRequiresAction:
+		return true
+	case PaymentIntentStatusRequiresCapture:
+		return true
+	case PaymentIntentStatusRequiresConfirmation:
+		return true
+	case PaymentIntentStatusRequiresPaymentMethod:
+		return true
+	case PaymentIntentStatusSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentUpdateParamsSetupFutureUsage.
+const (
+	PaymentIntentUpdateParamsSetupFutureUsageOffSession PaymentIntentUpdateParamsSetupFutureUsage = "off_session"
+	PaymentIntentUpdateParamsSetupFutureUsageOnSession  PaymentIntentUpdateParamsSetupFutureUsage = "on_session"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentUpdateParamsSetupFutureUsage enum.
+func (e PaymentIntentUpdateParamsSetupFutureUsage) Valid() bool {
+	switch e {
+	case PaymentIntentUpdateParamsSetupFutureUsageOffSession:
+		return true
+	case PaymentIntentUpdateParamsSetupFutureUsageOnSession:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentWithChargeCaptureMethod.
+const (
+	PaymentIntentWithChargeCaptureMethodAutomatic      PaymentIntentWithChargeCaptureMethod = "automatic"
+	PaymentIntentWithChargeCaptureMethodAutomaticAsync PaymentIntentWithChargeCaptureMethod = "automatic_async"
+	PaymentIntentWithChargeCaptureMethodManual         PaymentIntentWithChargeCaptureMethod = "manual"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentWithChargeCaptureMethod enum.
+func (e PaymentIntentWithChargeCaptureMethod) Valid() bool {
+	switch e {
+	case PaymentIntentWithChargeCaptureMethodAutomatic:
+		return true
+	case PaymentIntentWithChargeCaptureMethodAutomaticAsync:
+		return true
+	case PaymentIntentWithChargeCaptureMethodManual:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentWithChargeConfirmationMethod.
+const (
+	PaymentIntentWithChargeConfirmationMethodAutomatic PaymentIntentWithChargeConfirmationMethod = "automatic"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentWithChargeConfirmationMethod enum.
+func (e PaymentIntentWithChargeConfirmationMethod) Valid() bool {
+	switch e {
+	case PaymentIntentWithChargeConfirmationMethodAutomatic:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaymentIntentWithChargeObject.
+const (
+	PaymentIntentWithChargeObjectPaymentIntent PaymentIntentWithChargeObject = "payment_intent"
+)
+
+// Valid indicates whether the value is a known member of the PaymentIntentWithChargeObject enum.
+func (e PaymentIntentWithChargeObject) Valid() bool {
+	switch e {
+	case PaymentIntentWithChargeObjectPaymentIntent:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RefundObject.
 const (
 	RefundObjectRefund RefundObject = "refund"
@@ -322,27 +889,24 @@ func (e RefundObject) Valid() bool {
 	}
 }
 
-// Defines values for RefundStatus.
+// Defines values for RefundExpand.
 const (
-	RefundStatusCanceled       RefundStatus = "canceled"
-	RefundStatusFailed         RefundStatus = "failed"
-	RefundStatusPending        RefundStatus = "pending"
-	RefundStatusRequiresAction RefundStatus = "requires_action"
-	RefundStatusSucceeded      RefundStatus = "succeeded"
+	RefundExpandBalanceTransaction RefundExpand = "balance_transaction"
+	RefundExpandCharge             RefundExpand = "charge"
+	RefundExpandCustomer           RefundExpand = "customer"
+	RefundExpandPaymentMethod      RefundExpand = "payment_method"
 )
 
-// Valid indicates whether the value is a known member of the RefundStatus enum.
-func (e RefundStatus) Valid() bool {
+// Valid indicates whether the value is a known member of the RefundExpand enum.
+func (e RefundExpand) Valid() bool {
 	switch e {
-	case RefundStatusCanceled:
+	case RefundExpandBalanceTransaction:
 		return true
-	case RefundStatusFailed:
+	case RefundExpandCharge:
 		return true
-	case RefundStatusPending:
+	case RefundExpandCustomer:
 		return true
-	case RefundStatusRequiresAction:
-		return true
-	case RefundStatusSucceeded:
+	case RefundExpandPaymentMethod:
 		return true
 	default:
 		return false
@@ -379,21 +943,150 @@ func (e RefundListURL) Valid() bool {
 	}
 }
 
+// Defines values for RefundListExpand.
+const (
+	RefundListExpandDataBalanceTransaction RefundListExpand = "data.balance_transaction"
+	RefundListExpandDataCharge             RefundListExpand = "data.charge"
+	RefundListExpandDataCustomer           RefundListExpand = "data.customer"
+	RefundListExpandDataPaymentMethod      RefundListExpand = "data.payment_method"
+)
+
+// Valid indicates whether the value is a known member of the RefundListExpand enum.
+func (e RefundListExpand) Valid() bool {
+	switch e {
+	case RefundListExpandDataBalanceTransaction:
+		return true
+	case RefundListExpandDataCharge:
+		return true
+	case RefundListExpandDataCustomer:
+		return true
+	case RefundListExpandDataPaymentMethod:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundListWithChargesObject.
+const (
+	RefundListWithChargesObjectList RefundListWithChargesObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the RefundListWithChargesObject enum.
+func (e RefundListWithChargesObject) Valid() bool {
+	switch e {
+	case RefundListWithChargesObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundMadeBy.
+const (
+	API      RefundMadeBy = "api"
+	Provider RefundMadeBy = "provider"
+)
+
+// Valid indicates whether the value is a known member of the RefundMadeBy enum.
+func (e RefundMadeBy) Valid() bool {
+	switch e {
+	case API:
+		return true
+	case Provider:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RefundReason.
 const (
-	Duplicate           RefundReason = "duplicate"
-	Fraudulent          RefundReason = "fraudulent"
-	RequestedByCustomer RefundReason = "requested_by_customer"
+	RefundReasonDuplicate           RefundReason = "duplicate"
+	RefundReasonFraudulent          RefundReason = "fraudulent"
+	RefundReasonRequestedByCustomer RefundReason = "requested_by_customer"
 )
 
 // Valid indicates whether the value is a known member of the RefundReason enum.
 func (e RefundReason) Valid() bool {
 	switch e {
-	case Duplicate:
+	case RefundReasonDuplicate:
 		return true
-	case Fraudulent:
+	case RefundReasonFraudulent:
 		return true
-	case RequestedByCustomer:
+	case RefundReasonRequestedByCustomer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundStatus.
+const (
+	RefundStatusCanceled       RefundStatus = "canceled"
+	RefundStatusFailed         RefundStatus = "failed"
+	RefundStatusPending        RefundStatus = "pending"
+	RefundStatusRequiresAction RefundStatus = "requires_action"
+	RefundStatusSucceeded      RefundStatus = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the RefundStatus enum.
+func (e RefundStatus) Valid() bool {
+	switch e {
+	case RefundStatusCanceled:
+		return true
+	case RefundStatusFailed:
+		return true
+	case RefundStatusPending:
+		return true
+	case RefundStatusRequiresAction:
+		return true
+	case RefundStatusSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundWithChargeObject.
+const (
+	RefundWithChargeObjectRefund RefundWithChargeObject = "refund"
+)
+
+// Valid indicates whether the value is a known member of the RefundWithChargeObject enum.
+func (e RefundWithChargeObject) Valid() bool {
+	switch e {
+	case RefundWithChargeObjectRefund:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundsOfChargeObject.
+const (
+	RefundsOfChargeObjectList RefundsOfChargeObject = "list"
+)
+
+// Valid indicates whether the value is a known member of the RefundsOfChargeObject enum.
+func (e RefundsOfChargeObject) Valid() bool {
+	switch e {
+	case RefundsOfChargeObjectList:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointAPIVersion.
+const (
+	WebhookEndpointAPIVersionN20231016 WebhookEndpointAPIVersion = "2023-10-16"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointAPIVersion enum.
+func (e WebhookEndpointAPIVersion) Valid() bool {
+	switch e {
+	case WebhookEndpointAPIVersionN20231016:
 		return true
 	default:
 		return false
@@ -417,16 +1110,76 @@ func (e WebhookEndpointObject) Valid() bool {
 
 // Defines values for WebhookEndpointStatus.
 const (
-	Disabled WebhookEndpointStatus = "disabled"
-	Enabled  WebhookEndpointStatus = "enabled"
+	WebhookEndpointStatusDisabled WebhookEndpointStatus = "disabled"
+	WebhookEndpointStatusEnabled  WebhookEndpointStatus = "enabled"
 )
 
 // Valid indicates whether the value is a known member of the WebhookEndpointStatus enum.
 func (e WebhookEndpointStatus) Valid() bool {
 	switch e {
-	case Disabled:
+	case WebhookEndpointStatusDisabled:
 		return true
-	case Enabled:
+	case WebhookEndpointStatusEnabled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointCreateFormAPIVersion.
+const (
+	WebhookEndpointCreateFormAPIVersionN20231016 WebhookEndpointCreateFormAPIVersion = "2023-10-16"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointCreateFormAPIVersion enum.
+func (e WebhookEndpointCreateFormAPIVersion) Valid() bool {
+	switch e {
+	case WebhookEndpointCreateFormAPIVersionN20231016:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointCreateFormConnect.
+const (
+	WebhookEndpointCreateFormConnectFalse WebhookEndpointCreateFormConnect = false
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointCreateFormConnect enum.
+func (e WebhookEndpointCreateFormConnect) Valid() bool {
+	switch e {
+	case WebhookEndpointCreateFormConnectFalse:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointCreateParamsAPIVersion.
+const (
+	WebhookEndpointCreateParamsAPIVersionN20231016 WebhookEndpointCreateParamsAPIVersion = "2023-10-16"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointCreateParamsAPIVersion enum.
+func (e WebhookEndpointCreateParamsAPIVersion) Valid() bool {
+	switch e {
+	case WebhookEndpointCreateParamsAPIVersionN20231016:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointCreateParamsConnect.
+const (
+	WebhookEndpointCreateParamsConnectFalse WebhookEndpointCreateParamsConnect = false
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointCreateParamsConnect enum.
+func (e WebhookEndpointCreateParamsConnect) Valid() bool {
+	switch e {
+	case WebhookEndpointCreateParamsConnectFalse:
 		return true
 	default:
 		return false
@@ -463,12 +1216,88 @@ func (e WebhookEndpointListURL) Valid() bool {
 	}
 }
 
+// Defines values for WebhookEndpointUpdatedAPIVersion.
+const (
+	WebhookEndpointUpdatedAPIVersionN20231016 WebhookEndpointUpdatedAPIVersion = "2023-10-16"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointUpdatedAPIVersion enum.
+func (e WebhookEndpointUpdatedAPIVersion) Valid() bool {
+	switch e {
+	case WebhookEndpointUpdatedAPIVersionN20231016:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointUpdatedObject.
+const (
+	WebhookEndpointUpdatedObjectWebhookEndpoint WebhookEndpointUpdatedObject = "webhook_endpoint"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointUpdatedObject enum.
+func (e WebhookEndpointUpdatedObject) Valid() bool {
+	switch e {
+	case WebhookEndpointUpdatedObjectWebhookEndpoint:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEndpointUpdatedStatus.
+const (
+	WebhookEndpointUpdatedStatusDisabled WebhookEndpointUpdatedStatus = "disabled"
+	WebhookEndpointUpdatedStatusEnabled  WebhookEndpointUpdatedStatus = "enabled"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEndpointUpdatedStatus enum.
+func (e WebhookEndpointUpdatedStatus) Valid() bool {
+	switch e {
+	case WebhookEndpointUpdatedStatusDisabled:
+		return true
+	case WebhookEndpointUpdatedStatusEnabled:
+		return true
+	default:
+		return false
+	}
+}
+
+// AutomaticMethods Whether the provider chooses the types of means of payment; null if the request did not say.
+type AutomaticMethods struct {
+	// AllowRedirects `never`: no means of payment that sends the payer to another site; `always`: any.
+	AllowRedirects *string `json:"allow_redirects,omitempty"`
+
+	// Enabled Whether it does.
+	Enabled bool `json:"enabled"`
+}
+
+// AutomaticMethodsParams Lets the provider choose the types of means of payment.
+type AutomaticMethodsParams struct {
+	// AllowRedirects `never`: no means of payment that sends the payer to another site; `always`, the provider's default: any.
+	AllowRedirects *AutomaticMethodsParamsAllowRedirects `json:"allow_redirects,omitempty"`
+
+	// Enabled Whether the provider chooses.
+	//
+	// Example: true
+	Enabled bool `json:"enabled"`
+}
+
+// AutomaticMethodsParamsAllowRedirects `never`: no means of payment that sends the payer to another site; `always`, the provider's default: any.
+type AutomaticMethodsParamsAllowRedirects string
+
 // CaptureParams How much of the authorised payment to take.
 type CaptureParams struct {
-	// Amount How much to take, in minor units; all that is authorised when it is left out.
+	// Amount How much to take, in minor units. By default, all that is authorised.
 	//
 	// Example: 1200
 	Amount *int64 `json:"amount,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=refunds`.
+	//
+	// Example: ["refunds"]
+	Expand []ChargeExpand `json:"expand,omitempty"`
 }
 
 // Charge A charge, with Stripe's names and types.
@@ -479,8 +1308,13 @@ type Charge struct {
 	// AmountCaptured Minor units taken.
 	AmountCaptured int64 `json:"amount_captured"`
 
-	// AmountRefunded Minor units given back.
+	// AmountRefunded Minor units given back; all of it, if the authorised money was let go of.
 	AmountRefunded int64 `json:"amount_refunded"`
+
+	// BalanceTransaction The provider's id of the entry in its books; null until there is one.
+	//
+	// Example: txn_3MmlLrLkdIwHu7ix0uke3Ezy
+	BalanceTransaction *string `json:"balance_transaction,omitempty"`
 
 	// Captured Whether the money was taken, rather than only authorised.
 	Captured bool `json:"captured"`
@@ -497,8 +1331,16 @@ type Charge struct {
 	// Description Your text, as it was given.
 	Description *string `json:"description"`
 
-	// Disputed Whether the payer has, or had, the payment disputed with the bank.
+	// Dispute A dispute, with Stripe's names and types.
+	Dispute *Dispute `json:"dispute,omitempty"`
+
+	// Disputed Whether any dispute of it is open: `GET /v1/disputes?charge=`.
 	Disputed bool `json:"disputed"`
+
+	// DuplicateOf The charge of the same reference beside which this one was meant; only if it was.
+	//
+	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
+	DuplicateOf *string `json:"duplicate_of,omitempty"`
 
 	// FailureCode Why it failed, for programs.
 	FailureCode *string `json:"failure_code"`
@@ -506,7 +1348,7 @@ type Charge struct {
 	// FailureMessage Why it failed, for people.
 	FailureMessage *string `json:"failure_message"`
 
-	// ID Names the charge, here; later ones sort after it.
+	// ID Paidonce's id of the charge; later charges sort after it.
 	//
 	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
 	ID string `json:"id"`
@@ -517,24 +1359,51 @@ type Charge struct {
 	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 
-	// NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
+	// NextAction What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
+	// Events show only what it is.
 	NextAction *NextAction  `json:"next_action,omitempty"`
 	Object     ChargeObject `json:"object"`
 
-	// Outcome The provider's assessment; null until there is one.
+	// Outcome The provider's assessment of the payment; null until there is one.
 	Outcome *ChargeOutcome `json:"outcome"`
 
 	// Paid Whether the payment succeeded, or was authorised.
 	Paid bool `json:"paid"`
 
-	// Provider Where it is found at the payment provider.
+	// PaymentMethodDetails What was paid with; null while it is not known, as of payments that were declined.
+	PaymentMethodDetails *PaymentMethodDetails `json:"payment_method_details,omitempty"`
+
+	// Provider Where to find the object at the payment provider.
 	Provider ProviderReference `json:"provider"`
 
 	// ReceiptEmail Where a receipt goes.
 	ReceiptEmail *string `json:"receipt_email"`
 
+	// ReceiptURL Where the payer can see a receipt; null where the provider has none. Whoever has the address can see it, so keep it from
+	// logs. It is the first one that the provider gave; at Stripe an address ends after 30 days, and then offers a new one.
+	//
+	//
+	// Example: https://pay.stripe.com/receipts/payment/CAcaFwoVYWNjdF8xTTJKVGtMa2RJd0h1N2l4KOvG06AGMgZfBXyr1aw6LBa9vaaSRWU96d8qBwz9z2J_CObiV_H2-e8RezSK_sw0KISesp4czsOUlVKY
+	ReceiptURL *string `json:"receipt_url,omitempty"`
+
+	// Reference Your name of what is paid for; only if it has one.
+	//
+	// Example: order-6735
+	Reference *string `json:"reference,omitempty"`
+
 	// Refunded Whether all of it was given back.
 	Refunded bool `json:"refunded"`
+
+	// Refunds The newest refunds of the charge, the newest first; only where `expand[]` asks for them.
+	Refunds *RefundsOfCharge `json:"refunds,omitempty"`
+
+	// Shipping Where and to whom the goods are sent; only if it was given.
+	Shipping *ChargeShipping `json:"shipping,omitempty"`
+
+	// StatementDescriptor What the statement shows, as it was given; only if it was.
+	//
+	// Example: BOOKSHOP 6735
+	StatementDescriptor *string `json:"statement_descriptor,omitempty"`
 
 	// StatementDescriptorSuffix What the card's statement shows after the operator's name.
 	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix"`
@@ -546,12 +1415,16 @@ type Charge struct {
 // ChargeObject defines model for Charge.Object.
 type ChargeObject string
 
+// ChargeExpand `refunds`: the newest refunds of the charge, at most ten. `customer`, `payment_method` and `balance_transaction` are
+// accepted, since Stripe's users name them, and stay ids: the objects are the provider's.
+type ChargeExpand string
+
 // ChargeList A page of charges, the newest first.
 type ChargeList struct {
-	// Data Whole charges, as `GET /v1/charges/{id}` shows them.
+	// Data The charges, as `GET /v1/charges/{id}` shows them.
 	Data []Charge `json:"data"`
 
-	// HasMore Whether there are more, in the direction of the walk.
+	// HasMore Whether there are more, in the direction of paging.
 	HasMore bool             `json:"has_more"`
 	Object  ChargeListObject `json:"object"`
 	URL     ChargeListURL    `json:"url"`
@@ -563,7 +1436,11 @@ type ChargeListObject string
 // ChargeListURL defines model for ChargeList.URL.
 type ChargeListURL string
 
-// ChargeOutcome The provider's assessment; null until there is one.
+// ChargeListExpand `data.refunds`: the newest refunds of each charge, at most ten. `data.customer`, `data.payment_method` and
+// `data.balance_transaction` are accepted, and stay ids.
+type ChargeListExpand string
+
+// ChargeOutcome The provider's assessment of the payment; null until there is one.
 type ChargeOutcome struct {
 	// NetworkStatus What the card's network answered.
 	//
@@ -578,20 +1455,22 @@ type ChargeOutcome struct {
 	// Example: normal
 	RiskLevel *string `json:"risk_level"`
 
-	// SellerMessage The same for people, not for the payer.
+	// SellerMessage The assessment in a sentence, for the seller and not for the payer.
 	//
 	// Example: Payment complete.
 	SellerMessage *string `json:"seller_message"`
 
-	// Type The assessment in a word: whether it was authorised, and who declined it.
+	// Type The assessment in a word: whether the payment was authorised, and who declined it.
 	//
 	// Example: authorized
 	Type string `json:"type"`
 }
 
-// ChargeParams Exactly one of `customer` and `source` is required.
+// ChargeParams At least one of `customer` and `source` is required.
 type ChargeParams struct {
-	// Amount In minor units of the currency, 2000 being $20.00 and ¥2000. The provider may have a higher minimum.
+	// Amount In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
+	// `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum.
+	//
 	//
 	// Example: 2000
 	Amount int64 `json:"amount"`
@@ -599,12 +1478,13 @@ type ChargeParams struct {
 	// Capture `false` authorises only.
 	Capture *bool `json:"capture,omitempty"`
 
-	// Currency The ISO 4217 code, in any letter case; answered in lower case.
+	// Currency The ISO 4217 code, in upper or lower case; answers have it in lower case.
 	//
 	// Example: usd
 	Currency string `json:"currency"`
 
-	// Customer A customer of the payment provider.
+	// Customer A customer of the payment provider. Without `source`, the customer's default pays.
+	//
 	//
 	// Example: cus_42
 	Customer *string `json:"customer,omitempty"`
@@ -614,38 +1494,281 @@ type ChargeParams struct {
 	// Example: Order 6735
 	Description *string `json:"description,omitempty"`
 
-	// Metadata Your own pairs of text: keys of 1 to 40 characters without square brackets, values of up to 500 characters. In a
-	// form, `metadata[order]=6735`, and `metadata=` for no pairs. Keys that begin with `paidonce_` are reserved.
+	// DuplicateOf The charge with the same `reference` beside which this one is meant. It must be the newest live charge of the
+	// reference, and have succeeded.
+	//
+	//
+	// Example: ch_01J9ZQ4M7N8P9R0S1T2V3W4X5Y
+	DuplicateOf *string `json:"duplicate_of,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=refunds`.
+	//
+	// Example: ["refunds"]
+	Expand []ChargeExpand `json:"expand,omitempty"`
+
+	// Metadata Your own pairs of text: keys of 1 to 40 characters without square brackets, values of up to 500 characters. At most
+	// 45, since the provider keeps 50 and five are Paidonce's own. A number or boolean is taken as the text that it is
+	// written as; a pair whose value is empty or null is not kept. In a form, `metadata[order]=6735`, and `metadata=` for
+	// no pairs. Keys that begin with `paidonce_` are reserved.
 	//
 	//
 	// Example: {"order":"6735"}
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// ReceiptEmail Where a receipt is sent when the money is taken. By the provider, or, if the operator has set up a mail server, by this one, at most once.
+	// OffSession `true`: the payer is not there, as with a monthly charge of a stored card. What needs the payer is declined
+	// (`authentication_required`) and does not wait. Only with `STRIPE_FLOW=payment_intents`.
+	OffSession *bool `json:"off_session,omitempty"`
+
+	// ReceiptEmail Where a receipt is sent when the money is taken. The provider sends it, or, if the operator has set up a mail server, this server does, at most once.
 	//
 	// Example: jenny@example.com
 	ReceiptEmail *string `json:"receipt_email,omitempty"`
 
-	// Source A token of the payment provider. Card numbers are refused and not stored.
+	// Reference Your name of what is paid for, such as an order's number: printable characters, compared as they are. At most
+	// one live charge has it: one that is pending, or succeeded and neither wholly refunded nor released. The
+	// operator can set that a key of `metadata` is the reference of requests that name none.
+	//
+	//
+	// Example: order-6735
+	Reference *string `json:"reference,omitempty"`
+
+	// ReturnURL Where the payer comes back to after having authenticated, or not: an address of the web, or of an app such as
+	// `shop://paid`. With it, `next_action` has an address to send the payer to. Only with `STRIPE_FLOW=payment_intents`.
+	//
+	//
+	// Example: https://shop.example/orders/6735
+	ReturnURL *string `json:"return_url,omitempty"`
+
+	// Shipping Where and to whom the goods are sent, each text of at most 500 characters (at Stripe, 5,000). Empty or null is
+	// as if it had been left out. In a form, `shipping[name]=Jenny` and `shipping[address][city]=London`.
+	//
+	//
+	// Example: {"address":{"city":"London","country":"GB","line1":"12 Mill Lane","postal_code":"NW6 1NN"},"name":"Jenny Rosen"}
+	Shipping *struct {
+		// Address Where the goods go; at least one of its texts is given.
+		Address struct {
+			// City The town or suburb.
+			//
+			// Example: London
+			City *string `json:"city,omitempty"`
+
+			// Country The two letters of ISO 3166.
+			//
+			// Example: GB
+			Country *string `json:"country,omitempty"`
+
+			// Line1 The street and number.
+			//
+			// Example: 12 Mill Lane
+			Line1 *string `json:"line1,omitempty"`
+
+			// Line2 The floor or flat.
+			//
+			// Example: Flat 3
+			Line2 *string `json:"line2,omitempty"`
+
+			// PostalCode The ZIP.
+			//
+			// Example: NW6 1NN
+			PostalCode *string `json:"postal_code,omitempty"`
+
+			// State The county, province or region.
+			//
+			// Example: Greater London
+			State *string `json:"state,omitempty"`
+		} `json:"address"`
+
+		// Carrier Who delivers, such as Royal Mail.
+		//
+		// Example: Royal Mail
+		Carrier *string `json:"carrier,omitempty"`
+
+		// Name Who receives the goods.
+		//
+		// Example: Jenny Rosen
+		Name string `json:"name"`
+
+		// Phone The receiver's number.
+		//
+		// Example: +442079460123
+		Phone *string `json:"phone,omitempty"`
+
+		// TrackingNumber What the carrier knows it by.
+		//
+		// Example: AB123456785GB
+		TrackingNumber *string `json:"tracking_number,omitempty"`
+	} `json:"shipping,omitempty"`
+
+	// Source A token of the payment provider; with `customer`, one of the customer's cards (`card_…`, `src_…`, `pm_…`). Card
+	// numbers are refused and not stored.
+	//
 	//
 	// Example: tok_visa
 	Source *string `json:"source,omitempty"`
 
-	// StatementDescriptorSuffix What the card's statement shows after the operator's name. Printable ASCII without angle brackets, backslashes, asterisks and quotation marks.
+	// StatementDescriptor What the statement shows: 5 to 22 printable ASCII characters with at least one letter, and without angle brackets,
+	// backslashes, asterisks and quotation marks. Of a card, the provider shows it in the place of
+	// `statement_descriptor_suffix`, unless that is given. Only with `STRIPE_FLOW=charges`: for payment intents with
+	// cards, Stripe refuses it.
+	//
+	//
+	// Example: BOOKSHOP 6735
+	StatementDescriptor *string `json:"statement_descriptor,omitempty"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name. Printable ASCII without angle brackets, backslashes, asterisks and quotation marks; Stripe refuses it without a letter.
 	//
 	// Example: ORDER 6735
 	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix,omitempty"`
 }
 
+// ChargeShipping Where and to whom the goods are sent; only if it was given.
+type ChargeShipping struct {
+	// Address Where the goods go.
+	Address struct {
+		// City The town or suburb.
+		//
+		// Example: London
+		City *string `json:"city"`
+
+		// Country The two letters of ISO 3166.
+		//
+		// Example: GB
+		Country *string `json:"country"`
+
+		// Line1 The street and number.
+		//
+		// Example: 12 Mill Lane
+		Line1 *string `json:"line1"`
+
+		// Line2 The floor or flat.
+		//
+		// Example: Flat 3
+		Line2 *string `json:"line2"`
+
+		// PostalCode The ZIP.
+		//
+		// Example: NW6 1NN
+		PostalCode *string `json:"postal_code"`
+
+		// State The county, province or region.
+		//
+		// Example: Greater London
+		State *string `json:"state"`
+	} `json:"address"`
+
+	// Carrier Who delivers, such as Royal Mail.
+	//
+	// Example: Royal Mail
+	Carrier *string `json:"carrier"`
+
+	// Name Who receives the goods.
+	//
+	// Example: Jenny Rosen
+	Name *string `json:"name"`
+
+	// Phone The receiver's number.
+	//
+	// Example: +442079460123
+	Phone *string `json:"phone"`
+
+	// TrackingNumber What the carrier knows it by.
+	//
+	// Example: AB123456785GB
+	TrackingNumber *string `json:"tracking_number"`
+}
+
 // ChargeStatus `pending`: no outcome is known yet; `succeeded`; `failed`: declined, refused, or proven not to have been made.
 type ChargeStatus string
 
-// DeletedWebhookEndpoint What is left of a webhook endpoint that was deleted.
+// ChargeUpdateParams What to change. Nothing of it moves money.
+type ChargeUpdateParams struct {
+	// Description Your text; empty or null takes it away.
+	//
+	// Example: Order 6735, a gift
+	Description *string `json:"description,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=refunds`.
+	//
+	// Example: ["refunds"]
+	Expand []ChargeExpand `json:"expand,omitempty"`
+
+	// Metadata Pairs to add or replace, as for a new charge. An empty value takes its pair away, and null all pairs.
+	//
+	// Example: {"gift":"yes"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// ReceiptEmail Where this server sends a receipt that is not sent yet, if it mails them; empty or null for nowhere.
+	//
+	// Example: jenny@example.com
+	ReceiptEmail *string `json:"receipt_email,omitempty"`
+
+	// Shipping Where and to whom the goods are sent, as for a new charge, in place of all that there is; empty or null takes it
+	// away. The provider keeps what it was sent with the charge.
+	//
+	//
+	// Example: {"address":{"city":"London","country":"GB","line1":"12 Mill Lane","postal_code":"NW6 1NN"},"name":"Jenny Rosen"}
+	Shipping *struct {
+		// Address Where the goods go; at least one of its texts is given.
+		Address struct {
+			// City The town or suburb.
+			//
+			// Example: London
+			City *string `json:"city,omitempty"`
+
+			// Country The two letters of ISO 3166.
+			//
+			// Example: GB
+			Country *string `json:"country,omitempty"`
+
+			// Line1 The street and number.
+			//
+			// Example: 12 Mill Lane
+			Line1 *string `json:"line1,omitempty"`
+
+			// Line2 The floor or flat.
+			//
+			// Example: Flat 3
+			Line2 *string `json:"line2,omitempty"`
+
+			// PostalCode The ZIP.
+			//
+			// Example: NW6 1NN
+			PostalCode *string `json:"postal_code,omitempty"`
+
+			// State The county, province or region.
+			//
+			// Example: Greater London
+			State *string `json:"state,omitempty"`
+		} `json:"address"`
+
+		// Carrier Who delivers, such as Royal Mail.
+		//
+		// Example: Royal Mail
+		Carrier *string `json:"carrier,omitempty"`
+
+		// Name Who receives the goods.
+		//
+		// Example: Jenny Rosen
+		Name string `json:"name"`
+
+		// Phone The receiver's number.
+		//
+		// Example: +442079460123
+		Phone *string `json:"phone,omitempty"`
+
+		// TrackingNumber What the carrier knows it by.
+		//
+		// Example: AB123456785GB
+		TrackingNumber *string `json:"tracking_number,omitempty"`
+	} `json:"shipping,omitempty"`
+}
+
+// DeletedWebhookEndpoint Confirms that a webhook endpoint was deleted.
 type DeletedWebhookEndpoint struct {
-	// Deleted `true`.
+	// Deleted Always `true`.
 	Deleted bool `json:"deleted"`
 
-	// ID The name that you gave it.
+	// ID The name that it had.
 	ID     string                       `json:"id"`
 	Object DeletedWebhookEndpointObject `json:"object"`
 }
@@ -653,15 +1776,198 @@ type DeletedWebhookEndpoint struct {
 // DeletedWebhookEndpointObject defines model for DeletedWebhookEndpoint.Object.
 type DeletedWebhookEndpointObject string
 
+// Dispute A dispute, with Stripe's names and types.
+type Dispute struct {
+	// Amount Minor units that are disputed: usually the whole charge.
+	Amount int64 `json:"amount"`
+
+	// Charge The charge that is disputed.
+	Charge string `json:"charge"`
+
+	// Created When it was opened, in Unix seconds.
+	Created int64 `json:"created"`
+
+	// Currency An ISO 4217 code in lower case.
+	//
+	// Example: usd
+	Currency string `json:"currency"`
+
+	// EvidenceDetails Until when evidence is accepted, and what was sent.
+	EvidenceDetails EvidenceDetails `json:"evidence_details"`
+
+	// ID Paidonce's id of the dispute; later disputes sort after it.
+	//
+	// Example: dp_01KB7Y9C4K6P8R0T2V4X6Z8A1B
+	ID string `json:"id"`
+
+	// IsChargeRefundable Whether the provider still lets the charge be refunded. If not, a refund is a 400 `charge_disputed`.
+	IsChargeRefundable bool `json:"is_charge_refundable"`
+
+	// Livemode `false`: test money.
+	Livemode bool          `json:"livemode"`
+	Object   DisputeObject `json:"object"`
+
+	// PaymentIntent The provider's id of the payment intent, if one made the charge.
+	PaymentIntent *string `json:"payment_intent"`
+
+	// Provider Where to find the object at the payment provider.
+	Provider ProviderReference `json:"provider"`
+
+	// Reason The provider's word for why the payer disputes it.
+	//
+	// Example: fraudulent
+	Reason string `json:"reason"`
+
+	// Status The provider's word. `needs_response` and `under_review`: it is open; `won` and `lost`: it is decided; `warning_needs_response`,
+	// `warning_under_review` and `warning_closed`: an inquiry, which takes no money; `prevented`. There may be new ones.
+	//
+	//
+	// Example: needs_response
+	Status string `json:"status"`
+}
+
+// DisputeObject defines model for Dispute.Object.
+type DisputeObject string
+
+// DisputeExpand `charge`: the whole charge instead of its id. `customer`, `payment_method` and `balance_transaction` are accepted,
+// since Stripe's users name them, and stay ids: the objects are the provider's.
+type DisputeExpand string
+
+// DisputeList A page of disputes, the newest first.
+type DisputeList struct {
+	// Data The disputes, as `GET /v1/disputes/{id}` shows them.
+	Data []Dispute `json:"data"`
+
+	// HasMore Whether there are more, in the direction of paging.
+	HasMore bool              `json:"has_more"`
+	Object  DisputeListObject `json:"object"`
+	URL     DisputeListURL    `json:"url"`
+}
+
+// DisputeListObject defines model for DisputeList.Object.
+type DisputeListObject string
+
+// DisputeListURL defines model for DisputeList.URL.
+type DisputeListURL string
+
+// DisputeListExpand `data.charge`: the whole charge of each instead of its id. `data.customer`, `data.payment_method` and
+// `data.balance_transaction` are accepted, and stay ids.
+type DisputeListExpand string
+
+// DisputeListWithCharges A page of disputes with their whole charges; only where `expand[]` asks for them.
+type DisputeListWithCharges struct {
+	// Data The disputes, as `GET /v1/disputes/{id}` shows them.
+	Data []DisputeWithCharge `json:"data"`
+
+	// HasMore Whether there are more, in the direction of paging.
+	HasMore bool                         `json:"has_more"`
+	Object  DisputeListWithChargesObject `json:"object"`
+	URL     DisputeListWithChargesURL    `json:"url"`
+}
+
+// DisputeListWithChargesObject defines model for DisputeListWithCharges.Object.
+type DisputeListWithChargesObject string
+
+// DisputeListWithChargesURL defines model for DisputeListWithCharges.URL.
+type DisputeListWithChargesURL string
+
+// DisputeWithCharge A dispute with its whole charge; only where `expand[]` asks for it.
+type DisputeWithCharge struct {
+	// Amount Minor units that are disputed: usually the whole charge.
+	Amount int64 `json:"amount"`
+
+	// Charge A charge, with Stripe's names and types.
+	Charge Charge `json:"charge"`
+
+	// Created When it was opened, in Unix seconds.
+	Created int64 `json:"created"`
+
+	// Currency An ISO 4217 code in lower case.
+	//
+	// Example: usd
+	Currency string `json:"currency"`
+
+	// EvidenceDetails Until when evidence is accepted, and what was sent.
+	EvidenceDetails EvidenceDetails `json:"evidence_details"`
+
+	// ID Paidonce's id of the dispute; later disputes sort after it.
+	//
+	// Example: dp_01KB7Y9C4K6P8R0T2V4X6Z8A1B
+	ID string `json:"id"`
+
+	// IsChargeRefundable Whether the provider still lets the charge be refunded. If not, a refund is a 400 `charge_disputed`.
+	IsChargeRefundable bool `json:"is_charge_refundable"`
+
+	// Livemode `false`: test money.
+	Livemode bool                    `json:"livemode"`
+	Object   DisputeWithChargeObject `json:"object"`
+
+	// PaymentIntent The provider's id of the payment intent, if one made the charge.
+	PaymentIntent *string `json:"payment_intent"`
+
+	// Provider Where to find the object at the payment provider.
+	Provider ProviderReference `json:"provider"`
+
+	// Reason The provider's word for why the payer disputes it.
+	//
+	// Example: fraudulent
+	Reason string `json:"reason"`
+
+	// Status The provider's word. `needs_response` and `under_review`: it is open; `won` and `lost`: it is decided; `warning_needs_response`,
+	// `warning_under_review` and `warning_closed`: an inquiry, which takes no money; `prevented`. There may be new ones.
+	//
+	//
+	// Example: needs_response
+	Status string `json:"status"`
+}
+
+// DisputeWithChargeObject defines model for DisputeWithCharge.Object.
+type DisputeWithChargeObject string
+
+// EarlyFraudWarning A card network's warning that a charge was fraudulent, with Stripe's names and types. It is only in events.
+type EarlyFraudWarning struct {
+	// Actionable Whether a refund can still prevent a dispute.
+	Actionable bool `json:"actionable"`
+
+	// Charge The charge that it warns of.
+	Charge string `json:"charge"`
+
+	// Created Unix seconds.
+	Created int64 `json:"created"`
+
+	// FraudType The card network's word.
+	//
+	// Example: made_with_stolen_card
+	FraudType string `json:"fraud_type"`
+
+	// ID The provider's id of the warning.
+	//
+	// Example: issfr_1MmlLrLkdIwHu7ixJ4Vhq2pE
+	ID string `json:"id"`
+
+	// Livemode `false`: test money.
+	Livemode bool                    `json:"livemode"`
+	Object   EarlyFraudWarningObject `json:"object"`
+
+	// PaymentIntent The provider's id of the payment intent, if one made the charge.
+	PaymentIntent *string `json:"payment_intent"`
+
+	// Provider Where to find the object at the payment provider.
+	Provider ProviderReference `json:"provider"`
+}
+
+// EarlyFraudWarningObject defines model for EarlyFraudWarning.Object.
+type EarlyFraudWarningObject string
+
 // Error Every answer that is not a success. The section Errors lists all codes.
 type Error struct {
 	// Error What is wrong, in Stripe's shape.
 	Error struct {
 		// Advice `retry_same_key`: send the same request again, with the same key; `fix_and_use_new_key`: change the request,
-		// and send it under a new key; `stop`: no retry helps.
+		// and send it under a new key; `use_existing`: what you ask for is there already; `stop`: no retry helps.
 		Advice ErrorErrorAdvice `json:"advice"`
 
-		// Charge The charge that the request stands for.
+		// Charge The charge that the request is about.
 		Charge *string `json:"charge,omitempty"`
 
 		// Code For programs; the section Errors lists them.
@@ -676,25 +1982,30 @@ type Error struct {
 		// Param The parameter at fault, such as `metadata[order]`.
 		Param *string `json:"param,omitempty"`
 
-		// RequestID The `Request-Id` of the exchange that the error was made for.
+		// PaymentIntent A payment intent, with Stripe's names and types.
+		PaymentIntent *PaymentIntent `json:"payment_intent,omitempty"`
+
+		// RequestID The `Request-Id` of the request for which the error was created.
 		RequestID string `json:"request_id"`
 
-		// Type What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
-		// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
+		// Type The kind of error. `invalid_request_error`: in the request; `card_error`: a declined payment; `idempotency_error`: about
+		// the key; `authentication_error`: about the API key; `rate_limit_error`: too many requests; `api_error`: in this server
+		// or at the provider.
 		Type ErrorErrorType `json:"type"`
 	} `json:"error"`
 }
 
 // ErrorErrorAdvice `retry_same_key`: send the same request again, with the same key; `fix_and_use_new_key`: change the request,
-// and send it under a new key; `stop`: no retry helps.
+// and send it under a new key; `use_existing`: what you ask for is there already; `stop`: no retry helps.
 type ErrorErrorAdvice string
 
-// ErrorErrorType What sort of error it is: `invalid_request_error`, of the request; `card_error`, a declined payment; `idempotency_error`, of the
-// key; `authentication_error`, of the API key; `rate_limit_error`, too many requests; `api_error`, of this server or the provider.
+// ErrorErrorType The kind of error. `invalid_request_error`: in the request; `card_error`: a declined payment; `idempotency_error`: about
+// the key; `authentication_error`: about the API key; `rate_limit_error`: too many requests; `api_error`: in this server
+// or at the provider.
 type ErrorErrorType string
 
-// Event Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same. `docs/events.md` says when
-// each type comes true.
+// Event Something that happened. Its bytes never change: every reader, every delivery and every stream gets the same.
+// `docs/events.md` says when each type occurs.
 type Event struct {
 	// APIVersion The version of Stripe's API whose shapes these are.
 	//
@@ -704,9 +2015,9 @@ type Event struct {
 	// Created In Unix seconds.
 	Created int64 `json:"created"`
 
-	// Data What it came true of.
+	// Data What the event is about.
 	Data struct {
-		// Object The whole object as `GET` showed it when the event came true.
+		// Object The whole object as `GET` showed it when the event occurred. A charge of `charge.dispute.…` has the `dispute` as well.
 		Object Event_Data_Object `json:"object"`
 	} `json:"data"`
 
@@ -717,16 +2028,16 @@ type Event struct {
 	Livemode bool        `json:"livemode"`
 	Object   EventObject `json:"object"`
 
-	// Sequence Of the events of one object, from 1 without gaps: a higher one is newer, whatever arrived first.
+	// Sequence Counts the events of one object, from 1 without gaps: a higher one is newer, whichever arrived first.
 	Sequence int64 `json:"sequence"`
 
-	// Type What came true.
+	// Type What happened.
 	//
 	// Example: charge.succeeded
 	Type EventType `json:"type"`
 }
 
-// Event_Data_Object The whole object as `GET` showed it when the event came true.
+// Event_Data_Object The whole object as `GET` showed it when the event occurred. A charge of `charge.dispute.…` has the `dispute` as well.
 type Event_Data_Object struct {
 	union json.RawMessage
 }
@@ -734,7 +2045,7 @@ type Event_Data_Object struct {
 // EventObject defines model for Event.Object.
 type EventObject string
 
-// EventList A page of events, in the order that was asked for.
+// EventList A page of events, in the requested order.
 type EventList struct {
 	// Data The events, each with the bytes that are delivered.
 	Data []Event `json:"data"`
@@ -767,18 +2078,33 @@ type EventResend struct {
 // EventResendObject defines model for EventResend.Object.
 type EventResendObject string
 
-// EventResendParams To whom to deliver the event again.
+// EventResendParams Where to deliver the event again.
 type EventResendParams struct {
-	// WebhookEndpoint The id of the one endpoint that gets the event; all that want it when it is left out.
+	// WebhookEndpoint The id of the one endpoint that gets the event. By default, all that want it.
 	//
 	// Example: warehouse
 	WebhookEndpoint *string `json:"webhook_endpoint,omitempty"`
 }
 
-// EventType What came true.
+// EventType What happened.
 //
 // Example: charge.succeeded
 type EventType string
+
+// EvidenceDetails Until when evidence is accepted, and what was sent.
+type EvidenceDetails struct {
+	// DueBy Until when evidence is accepted, in Unix seconds; null if none is.
+	DueBy *int64 `json:"due_by"`
+
+	// HasEvidence Whether there is evidence.
+	HasEvidence bool `json:"has_evidence"`
+
+	// PastDue Whether the last evidence came too late.
+	PastDue bool `json:"past_due"`
+
+	// SubmissionCount How often evidence was sent.
+	SubmissionCount int64 `json:"submission_count"`
+}
 
 // IdempotencyKey An idempotency key and the operation that it stands for.
 type IdempotencyKey struct {
@@ -788,33 +2114,33 @@ type IdempotencyKey struct {
 	// Created When the key was claimed, in Unix seconds.
 	Created int64 `json:"created"`
 
-	// ExpiresAt From when on the key may be used anew, in Unix seconds; null while unfinished.
+	// ExpiresAt When the key may be used again, in Unix seconds; null while unfinished.
 	ExpiresAt *int64 `json:"expires_at"`
 
-	// Key What the request named, without quotes.
+	// Key The key of the request, without quotes.
 	Key    string               `json:"key"`
 	Object IdempotencyKeyObject `json:"object"`
 
-	// Operation Also in the provider's metadata.
+	// Operation The operation, whose id is also in the provider's metadata.
 	Operation string `json:"operation"`
 
 	// OriginalRequest The `Request-Id` of the request that claimed the key.
 	OriginalRequest string `json:"original_request"`
 
-	// Parked Whether a person has to decide.
+	// Parked Whether an operator has to decide.
 	Parked bool `json:"parked"`
 
-	// RecoveryPoint Where the operation stands and would be resumed, such as `started` or `finished`.
+	// RecoveryPoint How far the operation has come, such as `started` or `finished`.
 	RecoveryPoint string `json:"recovery_point"`
 
-	// Resource The object that the operation makes or changes.
+	// Resource The object that the operation creates or changes.
 	Resource string `json:"resource"`
 
 	// ResponseCode The stored status; null until there is one.
 	ResponseCode *int `json:"response_code"`
 
 	// Status `in_progress`: no outcome is known yet; `completed`: the answer is stored and replayed; `failed`: proven that
-	// nothing moved, and the same request under the same key runs anew.
+	// nothing moved, and the same request under the same key runs again.
 	Status IdempotencyKeyStatus `json:"status"`
 }
 
@@ -822,11 +2148,24 @@ type IdempotencyKey struct {
 type IdempotencyKeyObject string
 
 // IdempotencyKeyStatus `in_progress`: no outcome is known yet; `completed`: the answer is stored and replayed; `failed`: proven that
-// nothing moved, and the same request under the same key runs anew.
+// nothing moved, and the same request under the same key runs again.
 type IdempotencyKeyStatus string
 
-// NextAction What the payer has to do before a pending charge can go on; only there while that is so, with `STRIPE_FLOW=payment_intents`.
+// NextAction What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
+// Events show only what it is.
 type NextAction struct {
+	// ClientSecret A secret with which the provider's library in the payer's browser goes on (Stripe.js: `handleNextAction`). Absent
+	// where there is an address to send the payer to.
+	//
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH
+	ClientSecret *string `json:"client_secret,omitempty"`
+
+	// PaymentIntent The provider's id of the payment.
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa
+	PaymentIntent *string `json:"payment_intent,omitempty"`
+
 	// RedirectToURL Where the payer can authenticate.
 	RedirectToURL *struct {
 		// URL Where to send the payer.
@@ -835,15 +2174,613 @@ type NextAction struct {
 		URL string `json:"url"`
 	} `json:"redirect_to_url,omitempty"`
 
-	// Type What to do, named like the member that has the details.
+	// Type What to do; the member of the same name has the details.
 	//
 	// Example: redirect_to_url
 	Type string `json:"type"`
 }
 
-// ProviderReference Where it is found at the payment provider.
+// PaymentCard The card, if it is one; null for what the provider did not tell.
+type PaymentCard struct {
+	// Brand `visa`, `mastercard`, `amex` and others.
+	//
+	// Example: visa
+	Brand *string `json:"brand"`
+
+	// Country Where it was issued: an ISO 3166 code of two letters.
+	//
+	// Example: US
+	Country *string `json:"country"`
+
+	// ExpMonth The last month in which it is valid.
+	ExpMonth *int64 `json:"exp_month"`
+
+	// ExpYear The year of that month.
+	ExpYear *int64 `json:"exp_year"`
+
+	// Funding `credit`, `debit`, `prepaid` or `unknown`.
+	//
+	// Example: credit
+	Funding *string `json:"funding"`
+
+	// Last4 The last four digits of its number.
+	//
+	// Example: 4242
+	Last4 *string `json:"last4"`
+
+	// Network The network over which it was charged.
+	//
+	// Example: visa
+	Network *string `json:"network"`
+
+	// Wallet The wallet that the card is in; null for one that is in none.
+	Wallet *PaymentWallet `json:"wallet"`
+}
+
+// PaymentError Why the last attempt to pay came to nothing; null if it did not, or there was none.
+type PaymentError struct {
+	// Charge The failed charge, at `/v1/charges`, if the provider made one.
+	Charge *string `json:"charge,omitempty"`
+
+	// Code Why, for programs.
+	//
+	// Example: card_declined
+	Code *string `json:"code,omitempty"`
+
+	// DeclineCode Why the card's issuer declined, when it says.
+	//
+	// Example: insufficient_funds
+	DeclineCode *string `json:"decline_code,omitempty"`
+
+	// Message Why, for people.
+	//
+	// Example: Your card has insufficient funds.
+	Message string `json:"message"`
+
+	// Param The parameter at fault.
+	Param *string `json:"param,omitempty"`
+
+	// Type The kind of error.
+	//
+	// Example: card_error
+	Type string `json:"type"`
+}
+
+// PaymentIntent A payment intent, with Stripe's names and types.
+type PaymentIntent struct {
+	// Amount Minor units to be paid.
+	Amount int64 `json:"amount"`
+
+	// AmountCapturable Minor units that are authorised and can be taken.
+	AmountCapturable int64 `json:"amount_capturable"`
+
+	// AmountReceived Minor units taken.
+	AmountReceived int64 `json:"amount_received"`
+
+	// AutomaticPaymentMethods Whether the provider chooses the types of means of payment; null if the request did not say.
+	AutomaticPaymentMethods *AutomaticMethods `json:"automatic_payment_methods"`
+
+	// CanceledAt When it was cancelled, in Unix seconds.
+	CanceledAt *int64 `json:"canceled_at"`
+
+	// CancellationReason Why it was cancelled, if somebody said so.
+	//
+	// Example: abandoned
+	CancellationReason *string `json:"cancellation_reason"`
+
+	// CaptureMethod Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`).
+	CaptureMethod PaymentIntentCaptureMethod `json:"capture_method"`
+
+	// ClientSecret With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
+	// and keep it out of logs and addresses. Null in events.
+	//
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH
+	ClientSecret       *string                         `json:"client_secret"`
+	ConfirmationMethod PaymentIntentConfirmationMethod `json:"confirmation_method"`
+
+	// Created Unix seconds.
+	Created int64 `json:"created"`
+
+	// Currency An ISO 4217 code in lower case.
+	Currency string `json:"currency"`
+
+	// Customer The provider's customer who pays.
+	Customer *string `json:"customer"`
+
+	// Description Your text, as it was given.
+	Description *string `json:"description"`
+
+	// ID The provider's id of the payment intent.
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa
+	ID string `json:"id"`
+
+	// LastPaymentError Why the last attempt to pay came to nothing; null if it did not, or there was none.
+	LastPaymentError *PaymentError `json:"last_payment_error"`
+
+	// LatestCharge The charge of the last attempt, at `/v1/charges`; null before the first.
+	//
+	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
+	LatestCharge *string `json:"latest_charge"`
+
+	// Livemode `false`: test money.
+	Livemode bool `json:"livemode"`
+
+	// Metadata Your own pairs of text.
+	Metadata map[string]string `json:"metadata"`
+
+	// NextAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+	NextAction *PaymentIntentAction `json:"next_action"`
+	Object     PaymentIntentObject  `json:"object"`
+
+	// PaymentMethod The provider's id of the means of payment; after a decline, null.
+	PaymentMethod *string `json:"payment_method"`
+
+	// PaymentMethodTypes The types of means of payment that the request named; empty if it named none, and the provider chooses.
+	//
+	// Example: ["card"]
+	PaymentMethodTypes []string `json:"payment_method_types"`
+
+	// ReceiptEmail Where a receipt goes.
+	ReceiptEmail *string `json:"receipt_email"`
+
+	// Reference Your name of what is paid for; only if it has one.
+	//
+	// Example: order-6735
+	Reference *string `json:"reference,omitempty"`
+
+	// SetupFutureUsage Whether the means of payment is kept: `on_session` or `off_session`; null: no.
+	SetupFutureUsage *string `json:"setup_future_usage"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name.
+	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix"`
+
+	// Status `requires_payment_method`: it waits for a means of payment, also after a decline; `requires_confirmation`: it can be
+	// confirmed; `requires_action`: it waits for the payer; `processing`: the provider works on it; `requires_capture`: the
+	// money is authorised; `canceled`: nothing can be charged with it any more; `succeeded`: the money is taken.
+	Status PaymentIntentStatus `json:"status"`
+}
+
+// PaymentIntentCaptureMethod Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`).
+type PaymentIntentCaptureMethod string
+
+// PaymentIntentConfirmationMethod defines model for PaymentIntent.ConfirmationMethod.
+type PaymentIntentConfirmationMethod string
+
+// PaymentIntentObject defines model for PaymentIntent.Object.
+type PaymentIntentObject string
+
+// PaymentIntentAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+type PaymentIntentAction struct {
+	// RedirectToURL Where the payer can authenticate.
+	RedirectToURL *struct {
+		// ReturnURL Where the payer comes back to.
+		ReturnURL *string `json:"return_url"`
+
+		// URL Where to send the payer.
+		//
+		// Example: https://hooks.stripe.com/3d_secure_2/hosted
+		URL string `json:"url"`
+	} `json:"redirect_to_url,omitempty"`
+
+	// Type What to do; the member of the same name has the details.
+	//
+	// Example: redirect_to_url
+	Type string `json:"type"`
+
+	// UseStripeSdk The provider's library in the payer's browser goes on with the `client_secret` alone (Stripe.js: `handleNextAction`).
+	UseStripeSdk map[string]string `json:"use_stripe_sdk,omitempty"`
+}
+
+// PaymentIntentCancelParams Why nothing is to be paid.
+type PaymentIntentCancelParams struct {
+	// CancellationReason Why: `abandoned`, `duplicate`, `fraudulent` or `requested_by_customer`.
+	//
+	// Example: abandoned
+	CancellationReason *PaymentIntentCancelParamsCancellationReason `json:"cancellation_reason,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=latest_charge`.
+	//
+	// Example: ["latest_charge"]
+	Expand []PaymentIntentExpand `json:"expand,omitempty"`
+}
+
+// PaymentIntentCancelParamsCancellationReason Why: `abandoned`, `duplicate`, `fraudulent` or `requested_by_customer`.
+//
+// Example: abandoned
+type PaymentIntentCancelParamsCancellationReason string
+
+// PaymentIntentCaptureParams How much of the authorised payment to take.
+type PaymentIntentCaptureParams struct {
+	// AmountToCapture How much to take, in minor units. By default, all that is authorised.
+	//
+	// Example: 1200
+	AmountToCapture *int64 `json:"amount_to_capture,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=latest_charge`.
+	//
+	// Example: ["latest_charge"]
+	Expand []PaymentIntentExpand `json:"expand,omitempty"`
+}
+
+// PaymentIntentConfirmParams How to pay, where the intent does not say so already.
+type PaymentIntentConfirmParams struct {
+	// ErrorOnRequiresAction `true`: what needs the payer is declined instead of waiting. Of a new intent, only with `confirm: true`.
+	ErrorOnRequiresAction *bool `json:"error_on_requires_action,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=latest_charge`.
+	//
+	// Example: ["latest_charge"]
+	Expand []PaymentIntentExpand `json:"expand,omitempty"`
+
+	// OffSession `true`: the payer is not there, as with a monthly charge of a stored card. What needs the payer is declined
+	// (`authentication_required`) and does not wait. Of a new intent, only with `confirm: true`.
+	OffSession *bool `json:"off_session,omitempty"`
+
+	// PaymentMethod A means of payment of the provider (`pm_…`, `card_…`, `src_…`). Card numbers are refused and not stored.
+	//
+	// Example: pm_card_visa
+	PaymentMethod *string `json:"payment_method,omitempty"`
+
+	// ReceiptEmail Where a receipt is sent when the money is taken.
+	//
+	// Example: jenny@example.com
+	ReceiptEmail *string `json:"receipt_email,omitempty"`
+
+	// ReturnURL Where the payer comes back to after having authenticated, or not: an address of the web, or of an app such as
+	// `shop://paid`. Of a new intent, only with `confirm: true`.
+	//
+	//
+	// Example: https://shop.example/orders/6735
+	ReturnURL *string `json:"return_url,omitempty"`
+
+	// SetupFutureUsage Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+	// those without.
+	SetupFutureUsage *PaymentIntentConfirmParamsSetupFutureUsage `json:"setup_future_usage,omitempty"`
+}
+
+// PaymentIntentConfirmParamsSetupFutureUsage Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+// those without.
+type PaymentIntentConfirmParamsSetupFutureUsage string
+
+// PaymentIntentExpand `latest_charge`: the whole charge instead of its id. `customer`, `payment_method` and `balance_transaction` are
+// accepted, since Stripe's users name them, and stay ids: the objects are the provider's.
+type PaymentIntentExpand string
+
+// PaymentIntentList A page of payment intents, the newest first.
+type PaymentIntentList struct {
+	// Data The payment intents, as `GET /v1/payment_intents/{id}` shows them.
+	Data []PaymentIntentList_Data_Item `json:"data"`
+
+	// HasMore Whether there are more, in the direction of paging.
+	HasMore bool                    `json:"has_more"`
+	Object  PaymentIntentListObject `json:"object"`
+	URL     PaymentIntentListURL    `json:"url"`
+}
+
+// PaymentIntentList_Data_Item defines model for PaymentIntentList.data.Item.
+type PaymentIntentList_Data_Item struct {
+	union json.RawMessage
+}
+
+// PaymentIntentListObject defines model for PaymentIntentList.Object.
+type PaymentIntentListObject string
+
+// PaymentIntentListURL defines model for PaymentIntentList.URL.
+type PaymentIntentListURL string
+
+// PaymentIntentListExpand `data.latest_charge`: the whole charge of each instead of its id. `data.customer`, `data.payment_method` and
+// `data.balance_transaction` are accepted, and stay ids.
+type PaymentIntentListExpand string
+
+// PaymentIntentParams What is to be paid, and how. The means of payment may also be named later.
+type PaymentIntentParams struct {
+	// Amount In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
+	// `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum.
+	//
+	//
+	// Example: 2000
+	Amount int64 `json:"amount"`
+
+	// AutomaticPaymentMethods Lets the provider choose the types of means of payment.
+	AutomaticPaymentMethods *AutomaticMethodsParams `json:"automatic_payment_methods,omitempty"`
+
+	// CaptureMethod `automatic` takes the money as soon as it is authorised; `manual` authorises only, until the intent is captured;
+	// `automatic_async` is read as `automatic`.
+	CaptureMethod *PaymentIntentParamsCaptureMethod `json:"capture_method,omitempty"`
+
+	// Confirm `true` charges at once, as `POST /v1/payment_intents/{id}/confirm` does.
+	Confirm *bool `json:"confirm,omitempty"`
+
+	// Currency The ISO 4217 code, in upper or lower case; answers have it in lower case.
+	//
+	// Example: usd
+	Currency string `json:"currency"`
+
+	// Customer A customer of the payment provider who pays, and for whom the means of payment can be kept.
+	//
+	// Example: cus_42
+	Customer *string `json:"customer,omitempty"`
+
+	// Description Your text.
+	//
+	// Example: Order 6735
+	Description *string `json:"description,omitempty"`
+
+	// DuplicateOf The charge with the same `reference` beside which this one is meant. It must be the newest live charge of the
+	// reference, and have succeeded.
+	//
+	//
+	// Example: ch_01J9ZQ4M7N8P9R0S1T2V3W4X5Y
+	DuplicateOf *string `json:"duplicate_of,omitempty"`
+
+	// ErrorOnRequiresAction `true`: what needs the payer is declined instead of waiting. Of a new intent, only with `confirm: true`.
+	ErrorOnRequiresAction *bool `json:"error_on_requires_action,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=latest_charge`.
+	//
+	// Example: ["latest_charge"]
+	Expand []PaymentIntentExpand `json:"expand,omitempty"`
+
+	// Metadata Your own pairs of text: keys of 1 to 40 characters without square brackets, values of up to 500 characters. At most
+	// 45, since the provider keeps 50 and five are Paidonce's own. A number or boolean is taken as the text that it is
+	// written as; a pair whose value is empty or null is not kept. In a form, `metadata[order]=6735`, and `metadata=` for
+	// no pairs. Keys that begin with `paidonce_` are reserved.
+	//
+	//
+	// Example: {"order":"6735"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// OffSession `true`: the payer is not there, as with a monthly charge of a stored card. What needs the payer is declined
+	// (`authentication_required`) and does not wait. Of a new intent, only with `confirm: true`.
+	OffSession *bool `json:"off_session,omitempty"`
+
+	// PaymentMethod A means of payment of the provider (`pm_…`, `card_…`, `src_…`). Card numbers are refused and not stored.
+	//
+	// Example: pm_card_visa
+	PaymentMethod *string `json:"payment_method,omitempty"`
+
+	// PaymentMethodTypes The provider's types of means of payment that the intent takes; not together with `automatic_payment_methods[enabled]`.
+	// In a form, `payment_method_types[]=card`.
+	//
+	//
+	// Example: ["card"]
+	PaymentMethodTypes []string `json:"payment_method_types,omitempty"`
+
+	// ReceiptEmail Where a receipt is sent when the money is taken. The provider sends it, or, if the operator has set up a mail server, this server does, at most once.
+	//
+	// Example: jenny@example.com
+	ReceiptEmail *string `json:"receipt_email,omitempty"`
+
+	// Reference Your name of what is paid for, such as an order's number: printable characters, compared as they are. At most
+	// one live charge has it: one that is pending, or succeeded and neither wholly refunded nor released. The
+	// operator can set that a key of `metadata` is the reference of requests that name none.
+	//
+	//
+	// Example: order-6735
+	Reference *string `json:"reference,omitempty"`
+
+	// ReturnURL Where the payer comes back to after having authenticated, or not: an address of the web, or of an app such as
+	// `shop://paid`. Of a new intent, only with `confirm: true`.
+	//
+	//
+	// Example: https://shop.example/orders/6735
+	ReturnURL *string `json:"return_url,omitempty"`
+
+	// SetupFutureUsage Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+	// those without.
+	SetupFutureUsage *PaymentIntentParamsSetupFutureUsage `json:"setup_future_usage,omitempty"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name. Printable ASCII without angle brackets, backslashes, asterisks and quotation marks; Stripe refuses it without a letter.
+	//
+	// Example: ORDER 6735
+	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix,omitempty"`
+}
+
+// PaymentIntentParamsCaptureMethod `automatic` takes the money as soon as it is authorised; `manual` authorises only, until the intent is captured;
+// `automatic_async` is read as `automatic`.
+type PaymentIntentParamsCaptureMethod string
+
+// PaymentIntentParamsSetupFutureUsage Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+// those without.
+type PaymentIntentParamsSetupFutureUsage string
+
+// PaymentIntentStatus `requires_payment_method`: it waits for a means of payment, also after a decline; `requires_confirmation`: it can be
+// confirmed; `requires_action`: it waits for the payer; `processing`: the provider works on it; `requires_capture`: the
+// money is authorised; `canceled`: nothing can be charged with it any more; `succeeded`: the money is taken.
+type PaymentIntentStatus string
+
+// PaymentIntentUpdateParams What to change of an intent that nobody has paid.
+type PaymentIntentUpdateParams struct {
+	// Amount In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
+	// `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum.
+	//
+	//
+	// Example: 2000
+	Amount *int64 `json:"amount,omitempty"`
+
+	// Currency The ISO 4217 code, in upper or lower case; answers have it in lower case.
+	//
+	// Example: usd
+	Currency *string `json:"currency,omitempty"`
+
+	// Customer A customer of the payment provider who pays, and for whom the means of payment can be kept.
+	//
+	// Example: cus_42
+	Customer *string `json:"customer,omitempty"`
+
+	// Description Your text; empty or null takes it away.
+	//
+	// Example: Order 6735, a gift
+	Description *string `json:"description,omitempty"`
+
+	// Expand What the answer shows in full. In a form, `expand[]=latest_charge`.
+	//
+	// Example: ["latest_charge"]
+	Expand []PaymentIntentExpand `json:"expand,omitempty"`
+
+	// Metadata Pairs to add or replace, as for a new charge. An empty value takes its pair away, and null all pairs.
+	//
+	// Example: {"gift":"yes"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// PaymentMethod A means of payment of the provider (`pm_…`, `card_…`, `src_…`). Card numbers are refused and not stored.
+	//
+	// Example: pm_card_visa
+	PaymentMethod *string `json:"payment_method,omitempty"`
+
+	// PaymentMethodTypes The provider's types of means of payment that the intent takes; not together with `automatic_payment_methods[enabled]`.
+	// In a form, `payment_method_types[]=card`.
+	//
+	//
+	// Example: ["card"]
+	PaymentMethodTypes []string `json:"payment_method_types,omitempty"`
+
+	// ReceiptEmail Where a receipt is sent when the money is taken; empty or null for nowhere.
+	//
+	// Example: jenny@example.com
+	ReceiptEmail *string `json:"receipt_email,omitempty"`
+
+	// SetupFutureUsage Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+	// those without.
+	SetupFutureUsage *PaymentIntentUpdateParamsSetupFutureUsage `json:"setup_future_usage,omitempty"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name, as for a new intent.
+	//
+	// Example: ORDER 6735
+	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix,omitempty"`
+}
+
+// PaymentIntentUpdateParamsSetupFutureUsage Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+// those without.
+type PaymentIntentUpdateParamsSetupFutureUsage string
+
+// PaymentIntentWithCharge A payment intent with its whole latest charge; only where `expand[]` asks for it.
+type PaymentIntentWithCharge struct {
+	// Amount Minor units to be paid.
+	Amount int64 `json:"amount"`
+
+	// AmountCapturable Minor units that are authorised and can be taken.
+	AmountCapturable int64 `json:"amount_capturable"`
+
+	// AmountReceived Minor units taken.
+	AmountReceived int64 `json:"amount_received"`
+
+	// AutomaticPaymentMethods Whether the provider chooses the types of means of payment; null if the request did not say.
+	AutomaticPaymentMethods *AutomaticMethods `json:"automatic_payment_methods"`
+
+	// CanceledAt When it was cancelled, in Unix seconds.
+	CanceledAt *int64 `json:"canceled_at"`
+
+	// CancellationReason Why it was cancelled, if somebody said so.
+	//
+	// Example: abandoned
+	CancellationReason *string `json:"cancellation_reason"`
+
+	// CaptureMethod Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`).
+	CaptureMethod PaymentIntentWithChargeCaptureMethod `json:"capture_method"`
+
+	// ClientSecret With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
+	// and keep it out of logs and addresses. Null in events.
+	//
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH
+	ClientSecret       *string                                   `json:"client_secret"`
+	ConfirmationMethod PaymentIntentWithChargeConfirmationMethod `json:"confirmation_method"`
+
+	// Created Unix seconds.
+	Created int64 `json:"created"`
+
+	// Currency An ISO 4217 code in lower case.
+	Currency string `json:"currency"`
+
+	// Customer The provider's customer who pays.
+	Customer *string `json:"customer"`
+
+	// Description Your text, as it was given.
+	Description *string `json:"description"`
+
+	// ID The provider's id of the payment intent.
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa
+	ID string `json:"id"`
+
+	// LastPaymentError Why the last attempt to pay came to nothing; null if it did not, or there was none.
+	LastPaymentError *PaymentError `json:"last_payment_error"`
+
+	// LatestCharge A charge, with Stripe's names and types.
+	LatestCharge Charge `json:"latest_charge"`
+
+	// Livemode `false`: test money.
+	Livemode bool `json:"livemode"`
+
+	// Metadata Your own pairs of text.
+	Metadata map[string]string `json:"metadata"`
+
+	// NextAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+	NextAction *PaymentIntentAction          `json:"next_action"`
+	Object     PaymentIntentWithChargeObject `json:"object"`
+
+	// PaymentMethod The provider's id of the means of payment; after a decline, null.
+	PaymentMethod *string `json:"payment_method"`
+
+	// PaymentMethodTypes The types of means of payment that the request named; empty if it named none, and the provider chooses.
+	//
+	// Example: ["card"]
+	PaymentMethodTypes []string `json:"payment_method_types"`
+
+	// ReceiptEmail Where a receipt goes.
+	ReceiptEmail *string `json:"receipt_email"`
+
+	// Reference Your name of what is paid for; only if it has one.
+	//
+	// Example: order-6735
+	Reference *string `json:"reference,omitempty"`
+
+	// SetupFutureUsage Whether the means of payment is kept: `on_session` or `off_session`; null: no.
+	SetupFutureUsage *string `json:"setup_future_usage"`
+
+	// StatementDescriptorSuffix What the card's statement shows after the operator's name.
+	StatementDescriptorSuffix *string `json:"statement_descriptor_suffix"`
+
+	// Status `requires_payment_method`: it waits for a means of payment, also after a decline; `requires_confirmation`: it can be
+	// confirmed; `requires_action`: it waits for the payer; `processing`: the provider works on it; `requires_capture`: the
+	// money is authorised; `canceled`: nothing can be charged with it any more; `succeeded`: the money is taken.
+	Status PaymentIntentStatus `json:"status"`
+}
+
+// PaymentIntentWithChargeCaptureMethod Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`).
+type PaymentIntentWithChargeCaptureMethod string
+
+// PaymentIntentWithChargeConfirmationMethod defines model for PaymentIntentWithCharge.ConfirmationMethod.
+type PaymentIntentWithChargeConfirmationMethod string
+
+// PaymentIntentWithChargeObject defines model for PaymentIntentWithCharge.Object.
+type PaymentIntentWithChargeObject string
+
+// PaymentMethodDetails What was paid with; null while it is not known, as of payments that were declined.
+type PaymentMethodDetails struct {
+	// Card The card, if it is one; null for what the provider did not tell.
+	Card *PaymentCard `json:"card,omitempty"`
+
+	// Type The provider's word for the kind of payment method.
+	//
+	// Example: card
+	Type string `json:"type"`
+}
+
+// PaymentWallet The wallet that the card is in; null for one that is in none.
+type PaymentWallet struct {
+	// Type Which wallet it is.
+	//
+	// Example: apple_pay
+	Type string `json:"type"`
+}
+
+// ProviderReference Where to find the object at the payment provider.
 type ProviderReference struct {
-	// ID The id there; null until the provider is known to have it.
+	// ID The provider's id; null until the provider is known to have the object.
 	//
 	// Example: ch_3MmlLrLkdIwHu7ix0snN0B15
 	ID *string `json:"id"`
@@ -859,7 +2796,7 @@ type Refund struct {
 	// Amount Minor units.
 	Amount int64 `json:"amount"`
 
-	// Charge The charge whose money is given back.
+	// Charge The charge that is refunded.
 	Charge string `json:"charge"`
 
 	// Created Unix seconds.
@@ -871,41 +2808,45 @@ type Refund struct {
 	// FailureReason Why it failed, for programs.
 	FailureReason *string `json:"failure_reason"`
 
-	// ID Names the refund, here; later ones sort after it.
+	// ID Paidonce's id of the refund; later refunds sort after it.
 	//
 	// Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
 	ID string `json:"id"`
 
-	// Metadata Your own pairs of text.
+	// MadeBy `api`: a request to this API made it; `provider`: somebody made it at the provider, in its dashboard or with
+	// another program. Both count in the charge's `amount_refunded`.
+	MadeBy RefundMadeBy `json:"made_by"`
+
+	// Metadata Your own pairs of text; of a refund made at the provider, none.
 	Metadata map[string]string `json:"metadata"`
 	Object   RefundObject      `json:"object"`
 
-	// Provider Where it is found at the payment provider.
+	// Provider Where to find the object at the payment provider.
 	Provider ProviderReference `json:"provider"`
 
-	// Reason One of those of the request, or null.
+	// Reason The reason that the request gave, or null.
 	//
 	// Example: requested_by_customer
 	Reason *string `json:"reason"`
 
-	// Status `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
-	// still become `failed` days later; `failed` and `canceled`: no money was given back.
+	// Status `pending`: no outcome is known yet, or the provider works on it; `requires_action`: it waits for the payer; `succeeded`,
+	// which may still become `failed` days later; `failed` and `canceled`: no money was refunded.
 	Status RefundStatus `json:"status"`
 }
 
 // RefundObject defines model for Refund.Object.
 type RefundObject string
 
-// RefundStatus `pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`, which may
-// still become `failed` days later; `failed` and `canceled`: no money was given back.
-type RefundStatus string
+// RefundExpand `charge`: the whole charge instead of its id. `customer`, `payment_method` and `balance_transaction` are accepted,
+// since Stripe's users name them, and stay ids: the objects are the provider's.
+type RefundExpand string
 
 // RefundList A page of refunds, the newest first.
 type RefundList struct {
-	// Data Whole refunds, as `GET /v1/refunds/{id}` shows them.
+	// Data The refunds, as `GET /v1/refunds/{id}` shows them.
 	Data []Refund `json:"data"`
 
-	// HasMore Whether there are more, in the direction of the walk.
+	// HasMore Whether there are more, in the direction of paging.
 	HasMore bool             `json:"has_more"`
 	Object  RefundListObject `json:"object"`
 	URL     RefundListURL    `json:"url"`
@@ -917,31 +2858,135 @@ type RefundListObject string
 // RefundListURL defines model for RefundList.URL.
 type RefundListURL string
 
-// RefundParams Which charge to give money of back, and how much.
+// RefundListExpand `data.charge`: the whole charge of each instead of its id. `data.customer`, `data.payment_method` and
+// `data.balance_transaction` are accepted, and stay ids.
+type RefundListExpand string
+
+// RefundListWithCharges A page of refunds with their whole charges; only where `expand[]` asks for them.
+type RefundListWithCharges struct {
+	// Data The refunds, as `GET /v1/refunds/{id}` shows them.
+	Data []RefundWithCharge `json:"data"`
+
+	// HasMore Whether there are more, in the direction of paging.
+	HasMore bool                        `json:"has_more"`
+	Object  RefundListWithChargesObject `json:"object"`
+
+	// URL The path of the list.
+	//
+	// Example: /v1/refunds
+	URL string `json:"url"`
+}
+
+// RefundListWithChargesObject defines model for RefundListWithCharges.Object.
+type RefundListWithChargesObject string
+
+// RefundMadeBy `api`: a request to this API made it; `provider`: somebody made it at the provider, in its dashboard or with
+// another program. Both count in the charge's `amount_refunded`.
+type RefundMadeBy string
+
+// RefundParams Which charge to refund, and how much. One of `charge` and `payment_intent` is required.
 type RefundParams struct {
-	// Amount How much to give back, in minor units; all that is left when it is left out.
+	// Amount How much to refund, in minor units. By default, all that is left.
 	//
 	// Example: 500
 	Amount *int64 `json:"amount,omitempty"`
 
-	// Charge The charge to give money of back.
+	// Charge The charge to refund, by Paidonce's id or the provider's.
 	//
 	// Example: ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
-	Charge string `json:"charge"`
+	Charge *string `json:"charge,omitempty"`
 
-	// Metadata Your own pairs of text, as those of a charge.
+	// Expand What the answer shows in full. In a form, `expand[]=charge`.
+	//
+	// Example: ["charge"]
+	Expand []RefundExpand `json:"expand,omitempty"`
+
+	// Metadata Your own pairs of text, as for a charge.
 	//
 	// Example: {"return":"81"}
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// Reason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
+	// PaymentIntent The payment intent whose charge to refund, instead of `charge`.
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa
+	PaymentIntent *string `json:"payment_intent,omitempty"`
+
+	// Reason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, which the provider uses against fraud.
 	Reason *RefundReason `json:"reason,omitempty"`
 }
 
-// RefundReason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns.
+// RefundReason Why: `duplicate`, `requested_by_customer`, or `fraudulent`, which the provider uses against fraud.
 type RefundReason string
 
-// TimeRange Bounds on a time in Unix seconds; several hold together.
+// RefundStatus `pending`: no outcome is known yet, or the provider works on it; `requires_action`: it waits for the payer; `succeeded`,
+// which may still become `failed` days later; `failed` and `canceled`: no money was refunded.
+type RefundStatus string
+
+// RefundWithCharge A refund with its whole charge; only where `expand[]` asks for it.
+type RefundWithCharge struct {
+	// Amount Minor units.
+	Amount int64 `json:"amount"`
+
+	// Charge A charge, with Stripe's names and types.
+	Charge Charge `json:"charge"`
+
+	// Created Unix seconds.
+	Created int64 `json:"created"`
+
+	// Currency The charge's, an ISO 4217 code in lower case.
+	Currency string `json:"currency"`
+
+	// FailureReason Why it failed, for programs.
+	FailureReason *string `json:"failure_reason"`
+
+	// ID Paidonce's id of the refund; later refunds sort after it.
+	//
+	// Example: re_01KB7Y9B2J4N6P8R0T2V4X6Z8A
+	ID string `json:"id"`
+
+	// MadeBy `api`: a request to this API made it; `provider`: somebody made it at the provider, in its dashboard or with
+	// another program. Both count in the charge's `amount_refunded`.
+	MadeBy RefundMadeBy `json:"made_by"`
+
+	// Metadata Your own pairs of text; of a refund made at the provider, none.
+	Metadata map[string]string      `json:"metadata"`
+	Object   RefundWithChargeObject `json:"object"`
+
+	// Provider Where to find the object at the payment provider.
+	Provider ProviderReference `json:"provider"`
+
+	// Reason The reason that the request gave, or null.
+	//
+	// Example: requested_by_customer
+	Reason *string `json:"reason"`
+
+	// Status `pending`: no outcome is known yet, or the provider works on it; `requires_action`: it waits for the payer; `succeeded`,
+	// which may still become `failed` days later; `failed` and `canceled`: no money was refunded.
+	Status RefundStatus `json:"status"`
+}
+
+// RefundWithChargeObject defines model for RefundWithCharge.Object.
+type RefundWithChargeObject string
+
+// RefundsOfCharge The newest refunds of the charge, the newest first; only where `expand[]` asks for them.
+type RefundsOfCharge struct {
+	// Data The refunds, as `GET /v1/refunds/{id}` shows them.
+	Data []Refund `json:"data"`
+
+	// HasMore Whether there are more than these.
+	HasMore bool                  `json:"has_more"`
+	Object  RefundsOfChargeObject `json:"object"`
+
+	// URL Where all of them are listed.
+	//
+	// Example: /v1/refunds?charge=ch_01KB7Y8R5V6W3Q2P1N0M9K8J7H
+	URL string `json:"url"`
+}
+
+// RefundsOfChargeObject defines model for RefundsOfCharge.Object.
+type RefundsOfChargeObject string
+
+// TimeRange Bounds on a time in Unix seconds; all that are given apply. In a query, `created=1764403200` stands for exactly that second.
 type TimeRange struct {
 	// Gt Later than.
 	Gt *int64 `json:"gt,omitempty"`
@@ -958,42 +3003,126 @@ type TimeRange struct {
 
 // WebhookEndpoint Where events of the account are sent.
 type WebhookEndpoint struct {
+	// APIVersion The version of Stripe's API whose shapes its events have.
+	APIVersion WebhookEndpointAPIVersion `json:"api_version"`
+
+	// Application Always null: only Stripe's Connect has applications.
+	Application *string `json:"application"`
+
 	// Created When it was registered for the first time, in Unix seconds.
 	Created int64 `json:"created"`
 
 	// Description Your text, as it was given.
 	Description *string `json:"description"`
 
-	// DisabledAt Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it.
+	// DisabledAt When it was disabled, in Unix seconds; null while enabled. Registering it again enables it, and so does an update.
 	DisabledAt *int64 `json:"disabled_at"`
 
 	// DisabledReason Why it was disabled; null while enabled.
 	DisabledReason *string `json:"disabled_reason"`
 
-	// EnabledEvents In sorted order, each once.
+	// EnabledEvents The types of events that are sent, sorted, each once.
 	EnabledEvents []string `json:"enabled_events"`
 
-	// ID The name that you gave it.
-	ID     string                `json:"id"`
-	Object WebhookEndpointObject `json:"object"`
+	// ID The name that you gave it, or `we_…`.
+	ID string `json:"id"`
 
-	// Secret What deliveries are signed with.
+	// Livemode Whether its events are about real money.
+	Livemode bool `json:"livemode"`
+
+	// Metadata Your own pairs of text.
+	Metadata map[string]string     `json:"metadata"`
+	Object   WebhookEndpointObject `json:"object"`
+
+	// Secret The secret with which deliveries are signed.
 	Secret string `json:"secret"`
 
-	// Status `enabled`: events are sent; `disabled`: they wait until it is registered again.
+	// Status `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
 	Status WebhookEndpointStatus `json:"status"`
 
 	// URL Where events are sent by POST.
 	URL string `json:"url"`
 }
 
+// WebhookEndpointAPIVersion The version of Stripe's API whose shapes its events have.
+type WebhookEndpointAPIVersion string
+
 // WebhookEndpointObject defines model for WebhookEndpoint.Object.
 type WebhookEndpointObject string
 
-// WebhookEndpointStatus `enabled`: events are sent; `disabled`: they wait until it is registered again.
+// WebhookEndpointStatus `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
 type WebhookEndpointStatus string
 
-// WebhookEndpointForm The same as a form.
+// WebhookEndpointCreateForm A new endpoint, as a form.
+type WebhookEndpointCreateForm struct {
+	// APIVersion The version of Stripe's API whose shapes events have; there is only this one.
+	APIVersion *WebhookEndpointCreateFormAPIVersion `json:"api_version,omitempty"`
+
+	// Connect Events of other accounts, which there are not: only `false` is taken.
+	Connect *WebhookEndpointCreateFormConnect `json:"connect,omitempty"`
+
+	// Description Your text.
+	Description *string `json:"description,omitempty"`
+
+	// EnabledEvents `enabled_events[]=charge.succeeded`, once for each type, or with indices as Stripe's libraries write it: `enabled_events[0]=…`.
+	EnabledEvents []string `json:"enabled_events[],omitempty"`
+
+	// Metadata Your own pairs of text: up to 50, keys of 1 to 40 characters without square brackets, values of up to 500 characters. A
+	// pair whose value is empty is not kept.
+	//
+	//
+	// Example: {"team":"warehouse"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// URL Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	//
+	// Example: https://warehouse.example.com/events
+	URL string `json:"url"`
+}
+
+// WebhookEndpointCreateFormAPIVersion The version of Stripe's API whose shapes events have; there is only this one.
+type WebhookEndpointCreateFormAPIVersion string
+
+// WebhookEndpointCreateFormConnect Events of other accounts, which there are not: only `false` is taken.
+type WebhookEndpointCreateFormConnect bool
+
+// WebhookEndpointCreateParams A new endpoint.
+type WebhookEndpointCreateParams struct {
+	// APIVersion The version of Stripe's API whose shapes events have; there is only this one.
+	APIVersion *WebhookEndpointCreateParamsAPIVersion `json:"api_version,omitempty"`
+
+	// Connect Events of other accounts, which there are not: only `false` is taken.
+	Connect *WebhookEndpointCreateParamsConnect `json:"connect,omitempty"`
+
+	// Description Your text.
+	Description *string `json:"description,omitempty"`
+
+	// EnabledEvents The types of events that are sent, or `["*"]` for all, including those of later versions.
+	//
+	//
+	// Example: ["charge.succeeded","charge.refunded"]
+	EnabledEvents []string `json:"enabled_events,omitempty"`
+
+	// Metadata Your own pairs of text: up to 50, keys of 1 to 40 characters without square brackets, values of up to 500 characters. A
+	// pair whose value is empty is not kept.
+	//
+	//
+	// Example: {"team":"warehouse"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// URL Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	//
+	// Example: https://warehouse.example.com/events
+	URL string `json:"url"`
+}
+
+// WebhookEndpointCreateParamsAPIVersion The version of Stripe's API whose shapes events have; there is only this one.
+type WebhookEndpointCreateParamsAPIVersion string
+
+// WebhookEndpointCreateParamsConnect Events of other accounts, which there are not: only `false` is taken.
+type WebhookEndpointCreateParamsConnect bool
+
+// WebhookEndpointForm The configuration of an endpoint, as a form.
 type WebhookEndpointForm struct {
 	// Description Your text.
 	Description *string `json:"description,omitempty"`
@@ -1007,12 +3136,12 @@ type WebhookEndpointForm struct {
 	URL string `json:"url"`
 }
 
-// WebhookEndpointList All webhook endpoints of the account.
+// WebhookEndpointList A page of webhook endpoints, the newest first.
 type WebhookEndpointList struct {
-	// Data The endpoints, in the order of their ids.
+	// Data The endpoints, the newest first.
 	Data []WebhookEndpoint `json:"data"`
 
-	// HasMore `false`: there are never more.
+	// HasMore Whether there are more in the direction in which the page was read.
 	HasMore bool                      `json:"has_more"`
 	Object  WebhookEndpointListObject `json:"object"`
 	URL     WebhookEndpointListURL    `json:"url"`
@@ -1024,14 +3153,14 @@ type WebhookEndpointListObject string
 // WebhookEndpointListURL defines model for WebhookEndpointList.URL.
 type WebhookEndpointListURL string
 
-// WebhookEndpointParams All that is to be known of an endpoint.
+// WebhookEndpointParams The configuration of an endpoint.
 type WebhookEndpointParams struct {
 	// Description Your text.
 	//
 	// Example: Warehouse
 	Description *string `json:"description,omitempty"`
 
-	// EnabledEvents The types of events that are sent, or `["*"]` for all, those of later versions too.
+	// EnabledEvents The types of events that are sent, or `["*"]` for all, including those of later versions.
 	//
 	//
 	// Example: ["charge.succeeded","charge.refunded"]
@@ -1042,6 +3171,106 @@ type WebhookEndpointParams struct {
 	// Example: https://warehouse.example.com/events
 	URL string `json:"url"`
 }
+
+// WebhookEndpointUpdateForm What to change of an endpoint; what is left out stays, as a form.
+type WebhookEndpointUpdateForm struct {
+	// Description Your text; empty or null for none.
+	Description *string `json:"description,omitempty"`
+
+	// Disabled Whether nothing is sent to the endpoint.
+	Disabled *bool `json:"disabled,omitempty"`
+
+	// EnabledEvents `enabled_events[]=charge.succeeded`, once for each type, or with indices as Stripe's libraries write it: `enabled_events[0]=…`.
+	EnabledEvents []string `json:"enabled_events[],omitempty"`
+
+	// Metadata Pairs to set. One whose value is empty is taken away, and those that are not named stay; an empty text or null instead
+	// of the pairs takes all away. An endpoint can have 50.
+	//
+	//
+	// Example: {"team":"warehouse"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// URL Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	//
+	// Example: https://warehouse.example.com/events
+	URL *string `json:"url,omitempty"`
+}
+
+// WebhookEndpointUpdateParams What to change of an endpoint; what is left out stays.
+type WebhookEndpointUpdateParams struct {
+	// Description Your text; empty or null for none.
+	Description *string `json:"description,omitempty"`
+
+	// Disabled Whether nothing is sent to the endpoint.
+	Disabled *bool `json:"disabled,omitempty"`
+
+	// EnabledEvents The types of events that are sent, or `["*"]` for all, including those of later versions.
+	//
+	//
+	// Example: ["charge.succeeded","charge.refunded"]
+	EnabledEvents []string `json:"enabled_events,omitempty"`
+
+	// Metadata Pairs to set. One whose value is empty is taken away, and those that are not named stay; an empty text or null instead
+	// of the pairs takes all away. An endpoint can have 50.
+	//
+	//
+	// Example: {"team":"warehouse"}
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// URL Where events are sent by POST: http or https, without user, password or fragment, on the public Internet.
+	//
+	// Example: https://warehouse.example.com/events
+	URL *string `json:"url,omitempty"`
+}
+
+// WebhookEndpointUpdated A webhook endpoint after an update, without its secret.
+type WebhookEndpointUpdated struct {
+	// APIVersion The version of Stripe's API whose shapes its events have.
+	APIVersion WebhookEndpointUpdatedAPIVersion `json:"api_version"`
+
+	// Application Always null: only Stripe's Connect has applications.
+	Application *string `json:"application"`
+
+	// Created When it was registered for the first time, in Unix seconds.
+	Created int64 `json:"created"`
+
+	// Description Your text, as it was given.
+	Description *string `json:"description"`
+
+	// DisabledAt When it was disabled, in Unix seconds; null while enabled. Registering it again enables it, and so does an update.
+	DisabledAt *int64 `json:"disabled_at"`
+
+	// DisabledReason Why it was disabled; null while enabled.
+	DisabledReason *string `json:"disabled_reason"`
+
+	// EnabledEvents The types of events that are sent, sorted, each once.
+	EnabledEvents []string `json:"enabled_events"`
+
+	// ID The name that you gave it, or `we_…`.
+	ID string `json:"id"`
+
+	// Livemode Whether its events are about real money.
+	Livemode bool `json:"livemode"`
+
+	// Metadata Your own pairs of text.
+	Metadata map[string]string            `json:"metadata"`
+	Object   WebhookEndpointUpdatedObject `json:"object"`
+
+	// Status `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
+	Status WebhookEndpointUpdatedStatus `json:"status"`
+
+	// URL Where events are sent by POST.
+	URL string `json:"url"`
+}
+
+// WebhookEndpointUpdatedAPIVersion The version of Stripe's API whose shapes its events have.
+type WebhookEndpointUpdatedAPIVersion string
+
+// WebhookEndpointUpdatedObject defines model for WebhookEndpointUpdated.Object.
+type WebhookEndpointUpdatedObject string
+
+// WebhookEndpointUpdatedStatus `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
+type WebhookEndpointUpdatedStatus string
 
 // KeyHeader defines model for KeyHeader.
 type KeyHeader = string
@@ -1055,6 +3284,9 @@ type PreferHeader = string
 // BadRequest Every answer that is not a success. The section Errors lists all codes.
 type BadRequest = Error
 
+// ChargeCanceled A charge, with Stripe's names and types.
+type ChargeCanceled = Charge
+
 // ChargeCaptured A charge, with Stripe's names and types.
 type ChargeCaptured = Charge
 
@@ -1067,11 +3299,36 @@ type Declined = Error
 // EndpointRefused Every answer that is not a success. The section Errors lists all codes.
 type EndpointRefused = Error
 
+// IntentCanceled defines model for IntentCanceled.
+type IntentCanceled struct {
+	union json.RawMessage
+}
+
+// IntentCaptured defines model for IntentCaptured.
+type IntentCaptured struct {
+	union json.RawMessage
+}
+
+// IntentConfirmed defines model for IntentConfirmed.
+type IntentConfirmed struct {
+	union json.RawMessage
+}
+
+// IntentCreated defines model for IntentCreated.
+type IntentCreated struct {
+	union json.RawMessage
+}
+
+// IntentDeclined Every answer that is not a success. The section Errors lists all codes.
+type IntentDeclined = Error
+
+// IntentUpdated defines model for IntentUpdated.
+type IntentUpdated struct {
+	union json.RawMessage
+}
+
 // InternalError Every answer that is not a success. The section Errors lists all codes.
 type InternalError = Error
-
-// KeyInUse Every answer that is not a success. The section Errors lists all codes.
-type KeyInUse = Error
 
 // KeyReused Every answer that is not a success. The section Errors lists all codes.
 type KeyReused = Error
@@ -1106,8 +3363,10 @@ type OutcomeUnknown = Error
 // RateLimited Every answer that is not a success. The section Errors lists all codes.
 type RateLimited = Error
 
-// RefundCreated A refund, with Stripe's names and types.
-type RefundCreated = Refund
+// RefundCreated defines model for RefundCreated.
+type RefundCreated struct {
+	union json.RawMessage
+}
 
 // TooLarge Every answer that is not a success. The section Errors lists all codes.
 type TooLarge = Error
@@ -1123,7 +3382,7 @@ type UnsupportedMediaType = Error
 
 // ListChargesParams defines parameters for ListCharges.
 type ListChargesParams struct {
-	// Limit How many to return at most.
+	// Limit The maximum number to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// StartingAfter The id of a charge; the page begins with the next older one. Not together with `ending_before`.
@@ -1132,59 +3391,226 @@ type ListChargesParams struct {
 	// EndingBefore The id of a charge; the page ends with the next newer one. Not together with `starting_after`.
 	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
 
-	// Created Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`.
+	// Created Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is that second.
 	Created *TimeRange `json:"created,omitempty"`
 
 	// Customer Only charges of this customer of the payment provider.
 	Customer *string `form:"customer,omitempty" json:"customer,omitempty"`
 
+	// PaymentIntent Only charges of this payment intent of the payment provider (`STRIPE_FLOW=payment_intents`).
+	PaymentIntent *string `form:"payment_intent,omitempty" json:"payment_intent,omitempty"`
+
+	// Reference Only charges with this reference.
+	Reference *string `form:"reference,omitempty" json:"reference,omitempty"`
+
 	// Status Only charges in this state.
 	Status *ChargeStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []ChargeListExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
 }
 
 // CreateChargeParams defines parameters for CreateCharge.
 type CreateChargeParams struct {
-	// IdempotencyKey Names the work: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` names
-	// the same key as `abc`. Use a new random value (a UUID, say) for each payment and the same one for each retry of it.
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
 	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
 
-	// Prefer RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
-	// instead of answering 409 at once. What cannot be read is ignored.
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// GetChargeParams defines parameters for GetCharge.
+type GetChargeParams struct {
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []ChargeExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// UpdateChargeParams defines parameters for UpdateCharge.
+type UpdateChargeParams struct {
+	// IdempotencyKey Optional here. With a key, the work is done once for it, and every request of the same key and content gets the first
+	// answer. Its form is the same as elsewhere.
+	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// CancelChargeParams defines parameters for CancelCharge.
+type CancelChargeParams struct {
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
 	Prefer *PreferHeader `json:"Prefer,omitempty"`
 }
 
 // CaptureChargeParams defines parameters for CaptureCharge.
 type CaptureChargeParams struct {
-	// IdempotencyKey Names the work: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` names
-	// the same key as `abc`. Use a new random value (a UUID, say) for each payment and the same one for each retry of it.
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
 	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
 
-	// Prefer RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
-	// instead of answering 409 at once. What cannot be read is ignored.
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
 	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// ListDisputesParams defines parameters for ListDisputes.
+type ListDisputesParams struct {
+	// Charge Only disputes of this charge.
+	Charge *string `form:"charge,omitempty" json:"charge,omitempty"`
+
+	// Limit The maximum number to return.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// StartingAfter The id of a dispute; the page begins with the next older one. Not together with `ending_before`.
+	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
+
+	// EndingBefore The id of a dispute; the page ends with the next newer one. Not together with `starting_after`.
+	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
+
+	// Created Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is that second.
+	Created *TimeRange `json:"created,omitempty"`
+
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []DisputeListExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// ListDisputes200JSONResponseBody defines parameters for ListDisputes.
+type ListDisputes200JSONResponseBody struct {
+	union json.RawMessage
+}
+
+// GetDisputeParams defines parameters for GetDispute.
+type GetDisputeParams struct {
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []DisputeExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// GetDispute200JSONResponseBody defines parameters for GetDispute.
+type GetDispute200JSONResponseBody struct {
+	union json.RawMessage
 }
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// Type Only events of this type.
-	Type *EventType `form:"type,omitempty" json:"type,omitempty"`
+	// Type Only events of this type, or of all types that match, such as `charge.*`.
+	Type *string `form:"type,omitempty" json:"type,omitempty"`
 
-	// StartingAfter The id of an event, of any type; the page begins with the next one.
+	// Types Only events of these types, at most 20, which may have `*` as well; not together with `type`. Instead of `types[]=…`, `types[0]=…` works as well, as
+	// Stripe's libraries write it.
+	Types []string `form:"types[],omitempty" json:"types[],omitempty"`
+
+	// Created Bounds on the event's `created` in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is that second.
+	Created *TimeRange `json:"created,omitempty"`
+
+	// StartingAfter The id of an event, of any type; the page begins with the next one. Not together with `ending_before`.
 	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
 
-	// Order `desc`: the newest first. Such a page tells where things stand (`order=desc&limit=1` is the last event); what comes later is
-	// read forwards, from there on.
+	// EndingBefore The id of an event, of any type; the page ends with the one before it. Not together with `starting_after`.
+	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
+
+	// Order `desc` returns the newest first: `order=desc&limit=1` is the last event. Read later events from there on, in the
+	// default order.
 	Order *EventOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Limit How many to return at most.
+	// Limit The maximum number to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ResendEventParams defines parameters for ResendEvent.
 type ResendEventParams struct {
-	// IdempotencyKey Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
-	// same as elsewhere.
+	// IdempotencyKey Optional here. With a key, the work is done once for it, and every request of the same key and content gets the first
+	// answer. Its form is the same as elsewhere.
 	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// ListPaymentIntentsParams defines parameters for ListPaymentIntents.
+type ListPaymentIntentsParams struct {
+	// Limit The maximum number to return.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// StartingAfter The id of a payment intent; the page begins with the next older one. Not together with `ending_before`.
+	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
+
+	// EndingBefore The id of a payment intent; the page ends with the next newer one. Not together with `starting_after`.
+	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
+
+	// Created Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is that second.
+	Created *TimeRange `json:"created,omitempty"`
+
+	// Customer Only payment intents of this customer of the payment provider.
+	Customer *string `form:"customer,omitempty" json:"customer,omitempty"`
+
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []PaymentIntentListExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// CreatePaymentIntentParams defines parameters for CreatePaymentIntent.
+type CreatePaymentIntentParams struct {
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// GetPaymentIntentParams defines parameters for GetPaymentIntent.
+type GetPaymentIntentParams struct {
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []PaymentIntentExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// GetPaymentIntent200JSONResponseBody defines parameters for GetPaymentIntent.
+type GetPaymentIntent200JSONResponseBody struct {
+	union json.RawMessage
+}
+
+// UpdatePaymentIntentParams defines parameters for UpdatePaymentIntent.
+type UpdatePaymentIntentParams struct {
+	// IdempotencyKey Optional here. With a key, the work is done once for it, and every request of the same key and content gets the first
+	// answer. Its form is the same as elsewhere.
+	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
+
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// CancelPaymentIntentParams defines parameters for CancelPaymentIntent.
+type CancelPaymentIntentParams struct {
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// CapturePaymentIntentParams defines parameters for CapturePaymentIntent.
+type CapturePaymentIntentParams struct {
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// ConfirmPaymentIntentParams defines parameters for ConfirmPaymentIntent.
+type ConfirmPaymentIntentParams struct {
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
+	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
+
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
+	Prefer *PreferHeader `json:"Prefer,omitempty"`
 }
 
 // ListRefundsParams defines parameters for ListRefunds.
@@ -1192,7 +3618,13 @@ type ListRefundsParams struct {
 	// Charge Only refunds of this charge.
 	Charge *string `form:"charge,omitempty" json:"charge,omitempty"`
 
-	// Limit How many to return at most.
+	// PaymentIntent Only refunds of this payment intent of the payment provider (`STRIPE_FLOW=payment_intents`).
+	PaymentIntent *string `form:"payment_intent,omitempty" json:"payment_intent,omitempty"`
+
+	// Created Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is that second.
+	Created *TimeRange `json:"created,omitempty"`
+
+	// Limit The maximum number to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// StartingAfter The id of a refund; the page begins with the next older one. Not together with `ending_before`.
@@ -1200,23 +3632,68 @@ type ListRefundsParams struct {
 
 	// EndingBefore The id of a refund; the page ends with the next newer one. Not together with `starting_after`.
 	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
+
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []RefundListExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// ListRefunds200JSONResponseBody defines parameters for ListRefunds.
+type ListRefunds200JSONResponseBody struct {
+	union json.RawMessage
 }
 
 // CreateRefundParams defines parameters for CreateRefund.
 type CreateRefundParams struct {
-	// IdempotencyKey Names the work: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` names
-	// the same key as `abc`. Use a new random value (a UUID, say) for each payment and the same one for each retry of it.
+	// IdempotencyKey Names the operation: 1 to 255 printable ASCII characters, case-sensitive, one header line. The quoted form `"abc"` is
+	// the same key as `abc`. Use a new random value (such as a UUID) for each payment and the same one for each retry of it.
 	IdempotencyKey KeyHeader `json:"Idempotency-Key"`
 
-	// Prefer RFC 7240. `wait=N` waits up to N seconds (at most 30) for a result of the same request that is running already,
-	// instead of answering 409 at once. What cannot be read is ignored.
+	// Prefer RFC 7240. If the same request is already running, `wait=N` waits up to N seconds (at most 30) for its result instead
+	// of answering 409 at once. A value that cannot be parsed is ignored.
 	Prefer *PreferHeader `json:"Prefer,omitempty"`
+}
+
+// GetRefundParams defines parameters for GetRefund.
+type GetRefundParams struct {
+	// Expand What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it.
+	Expand []RefundExpand `form:"expand[],omitempty" json:"expand[],omitempty"`
+}
+
+// GetRefund200JSONResponseBody defines parameters for GetRefund.
+type GetRefund200JSONResponseBody struct {
+	union json.RawMessage
+}
+
+// ListWebhookEndpointsParams defines parameters for ListWebhookEndpoints.
+type ListWebhookEndpointsParams struct {
+	// Limit The maximum number to return.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// StartingAfter The id of an endpoint; the page begins with the next older one. Not together with `ending_before`.
+	StartingAfter *string `form:"starting_after,omitempty" json:"starting_after,omitempty"`
+
+	// EndingBefore The id of an endpoint; the page ends with the next newer one. Not together with `starting_after`.
+	EndingBefore *string `form:"ending_before,omitempty" json:"ending_before,omitempty"`
+}
+
+// CreateWebhookEndpointParams defines parameters for CreateWebhookEndpoint.
+type CreateWebhookEndpointParams struct {
+	// IdempotencyKey Optional here. With a key, the work is done once for it, and every request of the same key and content gets the first
+	// answer. Its form is the same as elsewhere.
+	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// UpdateWebhookEndpointParams defines parameters for UpdateWebhookEndpoint.
+type UpdateWebhookEndpointParams struct {
+	// IdempotencyKey Optional here. With a key, the work is done once for it, and every request of the same key and content gets the first
+	// answer. Its form is the same as elsewhere.
+	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
 // RotateWebhookEndpointSecretParams defines parameters for RotateWebhookEndpointSecret.
 type RotateWebhookEndpointSecretParams struct {
-	// IdempotencyKey Not needed here. With one, the work is done once for it, and every request of the same key and content gets the first answer; its form is the
-	// same as elsewhere.
+	// IdempotencyKey Optional here. With a key, the work is done once for it, and every request of the same key and content gets the first
+	// answer. Its form is the same as elsewhere.
 	IdempotencyKey *OptionalKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1225,6 +3702,12 @@ type CreateChargeJSONRequestBody = ChargeParams
 
 // CreateChargeFormdataRequestBody defines body for CreateCharge for application/x-www-form-urlencoded ContentType.
 type CreateChargeFormdataRequestBody = ChargeParams
+
+// UpdateChargeJSONRequestBody defines body for UpdateCharge for application/json ContentType.
+type UpdateChargeJSONRequestBody = ChargeUpdateParams
+
+// UpdateChargeFormdataRequestBody defines body for UpdateCharge for application/x-www-form-urlencoded ContentType.
+type UpdateChargeFormdataRequestBody = ChargeUpdateParams
 
 // CaptureChargeJSONRequestBody defines body for CaptureCharge for application/json ContentType.
 type CaptureChargeJSONRequestBody = CaptureParams
@@ -1238,11 +3721,53 @@ type ResendEventJSONRequestBody = EventResendParams
 // ResendEventFormdataRequestBody defines body for ResendEvent for application/x-www-form-urlencoded ContentType.
 type ResendEventFormdataRequestBody = EventResendParams
 
+// CreatePaymentIntentJSONRequestBody defines body for CreatePaymentIntent for application/json ContentType.
+type CreatePaymentIntentJSONRequestBody = PaymentIntentParams
+
+// CreatePaymentIntentFormdataRequestBody defines body for CreatePaymentIntent for application/x-www-form-urlencoded ContentType.
+type CreatePaymentIntentFormdataRequestBody = PaymentIntentParams
+
+// UpdatePaymentIntentJSONRequestBody defines body for UpdatePaymentIntent for application/json ContentType.
+type UpdatePaymentIntentJSONRequestBody = PaymentIntentUpdateParams
+
+// UpdatePaymentIntentFormdataRequestBody defines body for UpdatePaymentIntent for application/x-www-form-urlencoded ContentType.
+type UpdatePaymentIntentFormdataRequestBody = PaymentIntentUpdateParams
+
+// CancelPaymentIntentJSONRequestBody defines body for CancelPaymentIntent for application/json ContentType.
+type CancelPaymentIntentJSONRequestBody = PaymentIntentCancelParams
+
+// CancelPaymentIntentFormdataRequestBody defines body for CancelPaymentIntent for application/x-www-form-urlencoded ContentType.
+type CancelPaymentIntentFormdataRequestBody = PaymentIntentCancelParams
+
+// CapturePaymentIntentJSONRequestBody defines body for CapturePaymentIntent for application/json ContentType.
+type CapturePaymentIntentJSONRequestBody = PaymentIntentCaptureParams
+
+// CapturePaymentIntentFormdataRequestBody defines body for CapturePaymentIntent for application/x-www-form-urlencoded ContentType.
+type CapturePaymentIntentFormdataRequestBody = PaymentIntentCaptureParams
+
+// ConfirmPaymentIntentJSONRequestBody defines body for ConfirmPaymentIntent for application/json ContentType.
+type ConfirmPaymentIntentJSONRequestBody = PaymentIntentConfirmParams
+
+// ConfirmPaymentIntentFormdataRequestBody defines body for ConfirmPaymentIntent for application/x-www-form-urlencoded ContentType.
+type ConfirmPaymentIntentFormdataRequestBody = PaymentIntentConfirmParams
+
 // CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
 type CreateRefundJSONRequestBody = RefundParams
 
 // CreateRefundFormdataRequestBody defines body for CreateRefund for application/x-www-form-urlencoded ContentType.
 type CreateRefundFormdataRequestBody = RefundParams
+
+// CreateWebhookEndpointJSONRequestBody defines body for CreateWebhookEndpoint for application/json ContentType.
+type CreateWebhookEndpointJSONRequestBody = WebhookEndpointCreateParams
+
+// CreateWebhookEndpointFormdataRequestBody defines body for CreateWebhookEndpoint for application/x-www-form-urlencoded ContentType.
+type CreateWebhookEndpointFormdataRequestBody = WebhookEndpointCreateForm
+
+// UpdateWebhookEndpointJSONRequestBody defines body for UpdateWebhookEndpoint for application/json ContentType.
+type UpdateWebhookEndpointJSONRequestBody = WebhookEndpointUpdateParams
+
+// UpdateWebhookEndpointFormdataRequestBody defines body for UpdateWebhookEndpoint for application/x-www-form-urlencoded ContentType.
+type UpdateWebhookEndpointFormdataRequestBody = WebhookEndpointUpdateForm
 
 // PutWebhookEndpointJSONRequestBody defines body for PutWebhookEndpoint for application/json ContentType.
 type PutWebhookEndpointJSONRequestBody = WebhookEndpointParams
@@ -1302,12 +3827,808 @@ func (t *Event_Data_Object) MergeRefund(v Refund) error {
 	return err
 }
 
+// AsEarlyFraudWarning returns the union data inside the Event_Data_Object as a EarlyFraudWarning
+func (t Event_Data_Object) AsEarlyFraudWarning() (EarlyFraudWarning, error) {
+	var body EarlyFraudWarning
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromEarlyFraudWarning overwrites any union data inside the Event_Data_Object as the provided EarlyFraudWarning
+func (t *Event_Data_Object) FromEarlyFraudWarning(v EarlyFraudWarning) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeEarlyFraudWarning performs a merge with any union data inside the Event_Data_Object, using the provided EarlyFraudWarning
+func (t *Event_Data_Object) MergeEarlyFraudWarning(v EarlyFraudWarning) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the Event_Data_Object as a PaymentIntent
+func (t Event_Data_Object) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the Event_Data_Object as the provided PaymentIntent
+func (t *Event_Data_Object) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the Event_Data_Object, using the provided PaymentIntent
+func (t *Event_Data_Object) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
 func (t Event_Data_Object) MarshalJSON() ([]byte, error) {
 	b, err := t.union.MarshalJSON()
 	return b, err
 }
 
 func (t *Event_Data_Object) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the PaymentIntentList_Data_Item as a PaymentIntent
+func (t PaymentIntentList_Data_Item) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the PaymentIntentList_Data_Item as the provided PaymentIntent
+func (t *PaymentIntentList_Data_Item) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the PaymentIntentList_Data_Item, using the provided PaymentIntent
+func (t *PaymentIntentList_Data_Item) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the PaymentIntentList_Data_Item as a PaymentIntentWithCharge
+func (t PaymentIntentList_Data_Item) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the PaymentIntentList_Data_Item as the provided PaymentIntentWithCharge
+func (t *PaymentIntentList_Data_Item) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the PaymentIntentList_Data_Item, using the provided PaymentIntentWithCharge
+func (t *PaymentIntentList_Data_Item) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t PaymentIntentList_Data_Item) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *PaymentIntentList_Data_Item) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the IntentCanceled as a PaymentIntent
+func (t IntentCanceled) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the IntentCanceled as the provided PaymentIntent
+func (t *IntentCanceled) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the IntentCanceled, using the provided PaymentIntent
+func (t *IntentCanceled) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the IntentCanceled as a PaymentIntentWithCharge
+func (t IntentCanceled) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the IntentCanceled as the provided PaymentIntentWithCharge
+func (t *IntentCanceled) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the IntentCanceled, using the provided PaymentIntentWithCharge
+func (t *IntentCanceled) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t IntentCanceled) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *IntentCanceled) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the IntentCaptured as a PaymentIntent
+func (t IntentCaptured) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the IntentCaptured as the provided PaymentIntent
+func (t *IntentCaptured) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the IntentCaptured, using the provided PaymentIntent
+func (t *IntentCaptured) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the IntentCaptured as a PaymentIntentWithCharge
+func (t IntentCaptured) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the IntentCaptured as the provided PaymentIntentWithCharge
+func (t *IntentCaptured) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the IntentCaptured, using the provided PaymentIntentWithCharge
+func (t *IntentCaptured) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t IntentCaptured) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *IntentCaptured) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the IntentConfirmed as a PaymentIntent
+func (t IntentConfirmed) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the IntentConfirmed as the provided PaymentIntent
+func (t *IntentConfirmed) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the IntentConfirmed, using the provided PaymentIntent
+func (t *IntentConfirmed) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the IntentConfirmed as a PaymentIntentWithCharge
+func (t IntentConfirmed) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the IntentConfirmed as the provided PaymentIntentWithCharge
+func (t *IntentConfirmed) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the IntentConfirmed, using the provided PaymentIntentWithCharge
+func (t *IntentConfirmed) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t IntentConfirmed) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *IntentConfirmed) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the IntentCreated as a PaymentIntent
+func (t IntentCreated) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the IntentCreated as the provided PaymentIntent
+func (t *IntentCreated) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the IntentCreated, using the provided PaymentIntent
+func (t *IntentCreated) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the IntentCreated as a PaymentIntentWithCharge
+func (t IntentCreated) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the IntentCreated as the provided PaymentIntentWithCharge
+func (t *IntentCreated) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the IntentCreated, using the provided PaymentIntentWithCharge
+func (t *IntentCreated) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t IntentCreated) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *IntentCreated) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the IntentUpdated as a PaymentIntent
+func (t IntentUpdated) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the IntentUpdated as the provided PaymentIntent
+func (t *IntentUpdated) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the IntentUpdated, using the provided PaymentIntent
+func (t *IntentUpdated) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the IntentUpdated as a PaymentIntentWithCharge
+func (t IntentUpdated) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the IntentUpdated as the provided PaymentIntentWithCharge
+func (t *IntentUpdated) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the IntentUpdated, using the provided PaymentIntentWithCharge
+func (t *IntentUpdated) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t IntentUpdated) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *IntentUpdated) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRefund returns the union data inside the RefundCreated as a Refund
+func (t RefundCreated) AsRefund() (Refund, error) {
+	var body Refund
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefund overwrites any union data inside the RefundCreated as the provided Refund
+func (t *RefundCreated) FromRefund(v Refund) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefund performs a merge with any union data inside the RefundCreated, using the provided Refund
+func (t *RefundCreated) MergeRefund(v Refund) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRefundWithCharge returns the union data inside the RefundCreated as a RefundWithCharge
+func (t RefundCreated) AsRefundWithCharge() (RefundWithCharge, error) {
+	var body RefundWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefundWithCharge overwrites any union data inside the RefundCreated as the provided RefundWithCharge
+func (t *RefundCreated) FromRefundWithCharge(v RefundWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefundWithCharge performs a merge with any union data inside the RefundCreated, using the provided RefundWithCharge
+func (t *RefundCreated) MergeRefundWithCharge(v RefundWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t RefundCreated) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *RefundCreated) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsDisputeList returns the union data inside the ListDisputes200JSONResponseBody as a DisputeList
+func (t ListDisputes200JSONResponseBody) AsDisputeList() (DisputeList, error) {
+	var body DisputeList
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromDisputeList overwrites any union data inside the ListDisputes200JSONResponseBody as the provided DisputeList
+func (t *ListDisputes200JSONResponseBody) FromDisputeList(v DisputeList) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeDisputeList performs a merge with any union data inside the ListDisputes200JSONResponseBody, using the provided DisputeList
+func (t *ListDisputes200JSONResponseBody) MergeDisputeList(v DisputeList) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsDisputeListWithCharges returns the union data inside the ListDisputes200JSONResponseBody as a DisputeListWithCharges
+func (t ListDisputes200JSONResponseBody) AsDisputeListWithCharges() (DisputeListWithCharges, error) {
+	var body DisputeListWithCharges
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromDisputeListWithCharges overwrites any union data inside the ListDisputes200JSONResponseBody as the provided DisputeListWithCharges
+func (t *ListDisputes200JSONResponseBody) FromDisputeListWithCharges(v DisputeListWithCharges) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeDisputeListWithCharges performs a merge with any union data inside the ListDisputes200JSONResponseBody, using the provided DisputeListWithCharges
+func (t *ListDisputes200JSONResponseBody) MergeDisputeListWithCharges(v DisputeListWithCharges) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t ListDisputes200JSONResponseBody) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *ListDisputes200JSONResponseBody) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsDispute returns the union data inside the GetDispute200JSONResponseBody as a Dispute
+func (t GetDispute200JSONResponseBody) AsDispute() (Dispute, error) {
+	var body Dispute
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromDispute overwrites any union data inside the GetDispute200JSONResponseBody as the provided Dispute
+func (t *GetDispute200JSONResponseBody) FromDispute(v Dispute) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeDispute performs a merge with any union data inside the GetDispute200JSONResponseBody, using the provided Dispute
+func (t *GetDispute200JSONResponseBody) MergeDispute(v Dispute) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsDisputeWithCharge returns the union data inside the GetDispute200JSONResponseBody as a DisputeWithCharge
+func (t GetDispute200JSONResponseBody) AsDisputeWithCharge() (DisputeWithCharge, error) {
+	var body DisputeWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromDisputeWithCharge overwrites any union data inside the GetDispute200JSONResponseBody as the provided DisputeWithCharge
+func (t *GetDispute200JSONResponseBody) FromDisputeWithCharge(v DisputeWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeDisputeWithCharge performs a merge with any union data inside the GetDispute200JSONResponseBody, using the provided DisputeWithCharge
+func (t *GetDispute200JSONResponseBody) MergeDisputeWithCharge(v DisputeWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t GetDispute200JSONResponseBody) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *GetDispute200JSONResponseBody) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsPaymentIntent returns the union data inside the GetPaymentIntent200JSONResponseBody as a PaymentIntent
+func (t GetPaymentIntent200JSONResponseBody) AsPaymentIntent() (PaymentIntent, error) {
+	var body PaymentIntent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntent overwrites any union data inside the GetPaymentIntent200JSONResponseBody as the provided PaymentIntent
+func (t *GetPaymentIntent200JSONResponseBody) FromPaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntent performs a merge with any union data inside the GetPaymentIntent200JSONResponseBody, using the provided PaymentIntent
+func (t *GetPaymentIntent200JSONResponseBody) MergePaymentIntent(v PaymentIntent) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPaymentIntentWithCharge returns the union data inside the GetPaymentIntent200JSONResponseBody as a PaymentIntentWithCharge
+func (t GetPaymentIntent200JSONResponseBody) AsPaymentIntentWithCharge() (PaymentIntentWithCharge, error) {
+	var body PaymentIntentWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPaymentIntentWithCharge overwrites any union data inside the GetPaymentIntent200JSONResponseBody as the provided PaymentIntentWithCharge
+func (t *GetPaymentIntent200JSONResponseBody) FromPaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePaymentIntentWithCharge performs a merge with any union data inside the GetPaymentIntent200JSONResponseBody, using the provided PaymentIntentWithCharge
+func (t *GetPaymentIntent200JSONResponseBody) MergePaymentIntentWithCharge(v PaymentIntentWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t GetPaymentIntent200JSONResponseBody) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *GetPaymentIntent200JSONResponseBody) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRefundList returns the union data inside the ListRefunds200JSONResponseBody as a RefundList
+func (t ListRefunds200JSONResponseBody) AsRefundList() (RefundList, error) {
+	var body RefundList
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefundList overwrites any union data inside the ListRefunds200JSONResponseBody as the provided RefundList
+func (t *ListRefunds200JSONResponseBody) FromRefundList(v RefundList) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefundList performs a merge with any union data inside the ListRefunds200JSONResponseBody, using the provided RefundList
+func (t *ListRefunds200JSONResponseBody) MergeRefundList(v RefundList) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRefundListWithCharges returns the union data inside the ListRefunds200JSONResponseBody as a RefundListWithCharges
+func (t ListRefunds200JSONResponseBody) AsRefundListWithCharges() (RefundListWithCharges, error) {
+	var body RefundListWithCharges
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefundListWithCharges overwrites any union data inside the ListRefunds200JSONResponseBody as the provided RefundListWithCharges
+func (t *ListRefunds200JSONResponseBody) FromRefundListWithCharges(v RefundListWithCharges) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefundListWithCharges performs a merge with any union data inside the ListRefunds200JSONResponseBody, using the provided RefundListWithCharges
+func (t *ListRefunds200JSONResponseBody) MergeRefundListWithCharges(v RefundListWithCharges) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t ListRefunds200JSONResponseBody) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *ListRefunds200JSONResponseBody) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRefund returns the union data inside the GetRefund200JSONResponseBody as a Refund
+func (t GetRefund200JSONResponseBody) AsRefund() (Refund, error) {
+	var body Refund
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefund overwrites any union data inside the GetRefund200JSONResponseBody as the provided Refund
+func (t *GetRefund200JSONResponseBody) FromRefund(v Refund) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefund performs a merge with any union data inside the GetRefund200JSONResponseBody, using the provided Refund
+func (t *GetRefund200JSONResponseBody) MergeRefund(v Refund) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRefundWithCharge returns the union data inside the GetRefund200JSONResponseBody as a RefundWithCharge
+func (t GetRefund200JSONResponseBody) AsRefundWithCharge() (RefundWithCharge, error) {
+	var body RefundWithCharge
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRefundWithCharge overwrites any union data inside the GetRefund200JSONResponseBody as the provided RefundWithCharge
+func (t *GetRefund200JSONResponseBody) FromRefundWithCharge(v RefundWithCharge) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRefundWithCharge performs a merge with any union data inside the GetRefund200JSONResponseBody, using the provided RefundWithCharge
+func (t *GetRefund200JSONResponseBody) MergeRefundWithCharge(v RefundWithCharge) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t GetRefund200JSONResponseBody) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *GetRefund200JSONResponseBody) UnmarshalJSON(b []byte) error {
 	err := t.union.UnmarshalJSON(b)
 	return err
 }
@@ -1395,13 +4716,13 @@ type ClientInterface interface {
 
 	// CreateChargeWithBody Create a charge
 	//
-	// Charges a customer or a payment source once for the key. What the key already stands for decides:
+	// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 	//
 	// - nothing yet: the request runs;
-	// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-	// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-	// - the same request, begun but left: this request resumes it;
-	// - another request: 422, and nothing of the first is revealed.
+	// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+	// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+	// - the same request, interrupted: this request resumes it;
+	// - another request: 422, and nothing of that request is revealed.
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -1414,13 +4735,13 @@ type ClientInterface interface {
 
 	// CreateCharge Create a charge
 	//
-	// Charges a customer or a payment source once for the key. What the key already stands for decides:
+	// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 	//
 	// - nothing yet: the request runs;
-	// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-	// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-	// - the same request, begun but left: this request resumes it;
-	// - another request: 422, and nothing of the first is revealed.
+	// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+	// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+	// - the same request, interrupted: this request resumes it;
+	// - another request: 422, and nothing of that request is revealed.
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -1433,13 +4754,13 @@ type ClientInterface interface {
 
 	// CreateChargeWithFormdataBody Create a charge
 	//
-	// Charges a customer or a payment source once for the key. What the key already stands for decides:
+	// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 	//
 	// - nothing yet: the request runs;
-	// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-	// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-	// - the same request, begun but left: this request resumes it;
-	// - another request: 422, and nothing of the first is revealed.
+	// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+	// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+	// - the same request, interrupted: this request resumes it;
+	// - another request: 422, and nothing of that request is revealed.
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -1452,18 +4773,72 @@ type ClientInterface interface {
 
 	// GetCharge Retrieve a charge
 	//
-	// The charge as it is now. (A replay of the request that made it returns it as it was then.)
+	// The charge as it is now. (A replay of the request that created it returns it as it was then.)
 	//
 	// Corresponds with GET /v1/charges/{id} (the `GetCharge` operationId).
-	GetCharge(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetCharge(ctx context.Context, id string, params *GetChargeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateChargeWithBody Change a charge's texts
+	//
+	// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+	// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+	// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+	//
+	// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+	// key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+	UpdateChargeWithBody(ctx context.Context, id string, params *UpdateChargeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateCharge Change a charge's texts
+	//
+	// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+	// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+	// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+	//
+	// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+	// key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+	UpdateCharge(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateChargeWithFormdataBody Change a charge's texts
+	//
+	// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+	// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+	// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+	//
+	// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+	// key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+	UpdateChargeWithFormdataBody(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CancelCharge Cancel a charge
+	//
+	// Ends a charge whose money was not taken: lets go of what was authorised with `capture: false`, or ends a charge that
+	// waits for its payer. A charge that was let go of is shown as with Stripe: `captured` false, `refunded` true. One whose
+	// payer did not go through with it is `failed`. No body is needed, and there are no parameters.
+	//
+	// Of a capture and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Corresponds with POST /v1/charges/{id}/cancel (the `CancelCharge` operationId).
+	CancelCharge(ctx context.Context, id string, params *CancelChargeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CaptureChargeWithBody Capture a charge
 	//
-	// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-	// released. No body, with or without a `Content-Type`, captures all of it.
+	// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+	// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 	//
-	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+	// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1472,11 +4847,11 @@ type ClientInterface interface {
 
 	// CaptureCharge Capture a charge
 	//
-	// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-	// released. No body, with or without a `Content-Type`, captures all of it.
+	// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+	// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 	//
-	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+	// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1485,25 +4860,39 @@ type ClientInterface interface {
 
 	// CaptureChargeWithFormdataBody Capture a charge
 	//
-	// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-	// released. No body, with or without a `Content-Type`, captures all of it.
+	// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+	// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 	//
-	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+	// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
 	//
 	// Corresponds with POST /v1/charges/{id}/capture (the `CaptureCharge` operationId).
 	CaptureChargeWithFormdataBody(ctx context.Context, id string, params *CaptureChargeParams, body CaptureChargeFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListDisputes List disputes
+	//
+	// The disputes of the account's charges, newest first, as the provider last told of them. A charge may have several.
+	//
+	// Corresponds with GET /v1/disputes (the `ListDisputes` operationId).
+	ListDisputes(ctx context.Context, params *ListDisputesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDispute Retrieve a dispute
+	//
+	// The dispute as the provider last told of it.
+	//
+	// Corresponds with GET /v1/disputes/{id} (the `GetDispute` operationId).
+	GetDispute(ctx context.Context, id string, params *GetDisputeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListEvents List events
 	//
-	// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late comes
-	// after all that anybody has seen. Read on from the last event that you have with `starting_after`; at the end come back
-	// later with the same cursor. Nothing is missed, and nothing comes twice.
+	// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late
+	// comes after all that anybody has seen. Read on from the last event that you have with `starting_after`. At the end, come
+	// back later with the same cursor. You miss nothing, and nothing comes twice.
 	//
 	// Events are kept for 30 days unless configured otherwise, and longer while an endpoint or a stream does not have them. The
-	// cursor of a reader that stays away longer is a 400 `resource_missing`: begin again without one.
+	// cursor of a reader that stays away longer is a 400 `resource_missing`: start again without a cursor.
 	//
 	// Corresponds with GET /v1/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1517,10 +4906,11 @@ type ClientInterface interface {
 
 	// ResendEventWithBody Deliver an event again
 	//
-	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+	// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+	// for. No body is needed.
 	//
-	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	// An event or an endpoint that does not exist is a 404; `param` names which of them.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1529,10 +4919,11 @@ type ClientInterface interface {
 
 	// ResendEvent Deliver an event again
 	//
-	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+	// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+	// for. No body is needed.
 	//
-	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	// An event or an endpoint that does not exist is a 404; `param` names which of them.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1541,39 +4932,270 @@ type ClientInterface interface {
 
 	// ResendEventWithFormdataBody Deliver an event again
 	//
-	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+	// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+	// for. No body is needed.
 	//
-	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	// An event or an endpoint that does not exist is a 404; `param` names which of them.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
 	//
 	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
 	ResendEventWithFormdataBody(ctx context.Context, id string, params *ResendEventParams, body ResendEventFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetIdempotencyKey Tell what became of a key
+	// GetIdempotencyKey Retrieve an idempotency key
 	//
-	// For finding out, after a crash on your side, whether a request arrived and how far it got. Only keys of the
-	// account's own requests are found, and finished keys only until they expire.
+	// Shows, after a crash on your side, whether a request arrived and how far it got. Only keys of the account's own
+	// requests are found, and finished keys only until they expire.
 	//
 	// Corresponds with GET /v1/idempotency_keys/{key} (the `GetIdempotencyKey` operationId).
 	GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListPaymentIntents List payment intents
+	//
+	// The account's payment intents, newest first, as they are now.
+	//
+	// Corresponds with GET /v1/payment_intents (the `ListPaymentIntents` operationId).
+	ListPaymentIntents(ctx context.Context, params *ListPaymentIntentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreatePaymentIntentWithBody Create a payment intent
+	//
+	// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+	// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+	//
+	// Its `reference` is taken from its creation on, until it is cancelled.
+	//
+	// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+	// payment.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+	CreatePaymentIntentWithBody(ctx context.Context, params *CreatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreatePaymentIntent Create a payment intent
+	//
+	// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+	// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+	//
+	// Its `reference` is taken from its creation on, until it is cancelled.
+	//
+	// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+	// payment.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+	CreatePaymentIntent(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreatePaymentIntentWithFormdataBody Create a payment intent
+	//
+	// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+	// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+	//
+	// Its `reference` is taken from its creation on, until it is cancelled.
+	//
+	// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+	// payment.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+	CreatePaymentIntentWithFormdataBody(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetPaymentIntent Retrieve a payment intent
+	//
+	// The payment intent as it is now. (A replay of a request that changed it returns it as it was then.)
+	//
+	// Corresponds with GET /v1/payment_intents/{id} (the `GetPaymentIntent` operationId).
+	GetPaymentIntent(ctx context.Context, id string, params *GetPaymentIntentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdatePaymentIntentWithBody Change a payment intent
+	//
+	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+	// `Idempotency-Key`, it has a random one of its own.
+	//
+	// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+	// spends the key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+	UpdatePaymentIntentWithBody(ctx context.Context, id string, params *UpdatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdatePaymentIntent Change a payment intent
+	//
+	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+	// `Idempotency-Key`, it has a random one of its own.
+	//
+	// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+	UpdatePaymentIntent(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdatePaymentIntentWithFormdataBody Change a payment intent
+	//
+	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+	// `Idempotency-Key`, it has a random one of its own.
+	//
+	// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+	UpdatePaymentIntentWithFormdataBody(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CancelPaymentIntentWithBody Cancel a payment intent
+	//
+	// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+	//
+	// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+	CancelPaymentIntentWithBody(ctx context.Context, id string, params *CancelPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CancelPaymentIntent Cancel a payment intent
+	//
+	// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+	//
+	// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+	CancelPaymentIntent(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CancelPaymentIntentWithFormdataBody Cancel a payment intent
+	//
+	// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+	//
+	// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+	CancelPaymentIntentWithFormdataBody(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CapturePaymentIntentWithBody Capture a payment intent
+	//
+	// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+	// with or without a `Content-Type`, captures all of it.
+	//
+	// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+	CapturePaymentIntentWithBody(ctx context.Context, id string, params *CapturePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CapturePaymentIntent Capture a payment intent
+	//
+	// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+	// with or without a `Content-Type`, captures all of it.
+	//
+	// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+	CapturePaymentIntent(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CapturePaymentIntentWithFormdataBody Capture a payment intent
+	//
+	// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+	// with or without a `Content-Type`, captures all of it.
+	//
+	// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+	CapturePaymentIntentWithFormdataBody(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmPaymentIntentWithBody Confirm a payment intent
+	//
+	// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+	// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+	//
+	// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+	// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+	//
+	// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+	// status does not allow it is a 400; neither spends the key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+	ConfirmPaymentIntentWithBody(ctx context.Context, id string, params *ConfirmPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmPaymentIntent Confirm a payment intent
+	//
+	// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+	// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+	//
+	// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+	// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+	//
+	// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+	// status does not allow it is a 400; neither spends the key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+	ConfirmPaymentIntent(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmPaymentIntentWithFormdataBody Confirm a payment intent
+	//
+	// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+	// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+	//
+	// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+	// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+	//
+	// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+	// status does not allow it is a 400; neither spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+	ConfirmPaymentIntentWithFormdataBody(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListRefunds List refunds
 	//
-	// The account's refunds, newest first, as they are now.
+	// The account's refunds, newest first, as they are now. Refunds of your charges that were made at the provider are
+	// among them, from when Paidonce learns of them.
 	//
 	// Corresponds with GET /v1/refunds (the `ListRefunds` operationId).
 	ListRefunds(ctx context.Context, params *ListRefundsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateRefundWithBody Create a refund
 	//
-	// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-	// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-	// refuses, so that refunds together never exceed what was captured.
+	// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+	// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+	// refuses, so refunds together never exceed what was captured.
 	//
-	// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+	// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+	//
+	// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 	// is no longer in the charge's `amount_refunded`.
 	//
 	// Takes any type of body and a specified content type.
@@ -1583,12 +5205,14 @@ type ClientInterface interface {
 
 	// CreateRefund Create a refund
 	//
-	// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-	// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-	// refuses, so that refunds together never exceed what was captured.
+	// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+	// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+	// refuses, so refunds together never exceed what was captured.
 	//
-	// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+	// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+	//
+	// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 	// is no longer in the charge's `amount_refunded`.
 	//
 	// Takes a body of the `application/json` content type.
@@ -1598,12 +5222,14 @@ type ClientInterface interface {
 
 	// CreateRefundWithFormdataBody Create a refund
 	//
-	// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-	// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-	// refuses, so that refunds together never exceed what was captured.
+	// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+	// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+	// refuses, so refunds together never exceed what was captured.
 	//
-	// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+	// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+	//
+	// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 	// is no longer in the charge's `amount_refunded`.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
@@ -1613,21 +5239,60 @@ type ClientInterface interface {
 
 	// GetRefund Retrieve a refund
 	//
-	// The refund as it is now. (A replay of the request that made it returns it as it was then.)
+	// The refund as it is now. (A replay of the request that created it returns it as it was then.)
 	//
 	// Corresponds with GET /v1/refunds/{id} (the `GetRefund` operationId).
-	GetRefund(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetRefund(ctx context.Context, id string, params *GetRefundParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWebhookEndpoints List webhook endpoints
 	//
-	// All endpoints of the account, by their ids. There are 50 at most, so there are no pages.
+	// The account's endpoints, the newest first. There are 50 at most, so without `limit` that is all of them.
 	//
 	// Corresponds with GET /v1/webhook_endpoints (the `ListWebhookEndpoints` operationId).
-	ListWebhookEndpoints(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListWebhookEndpoints(ctx context.Context, params *ListWebhookEndpointsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateWebhookEndpointWithBody Create a webhook endpoint
+	//
+	// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+	// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+	//
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+	CreateWebhookEndpointWithBody(ctx context.Context, params *CreateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateWebhookEndpoint Create a webhook endpoint
+	//
+	// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+	// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+	//
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+	CreateWebhookEndpoint(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateWebhookEndpointWithFormdataBody Create a webhook endpoint
+	//
+	// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+	// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+	//
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+	CreateWebhookEndpointWithFormdataBody(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteWebhookEndpoint Delete a webhook endpoint
 	//
-	// Forgets the endpoint, its secrets, and what is queued for it. A second time it is not there, 404; so a 404 after a lost answer means done.
+	// Deletes the endpoint, its secrets, and what is queued for it. A second time the answer is 404, so a 404 after a lost answer means that it is deleted.
 	//
 	// Corresponds with DELETE /v1/webhook_endpoints/{id} (the `DeleteWebhookEndpoint` operationId).
 	DeleteWebhookEndpoint(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1639,16 +5304,46 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/webhook_endpoints/{id} (the `GetWebhookEndpoint` operationId).
 	GetWebhookEndpoint(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// UpdateWebhookEndpointWithBody Update a webhook endpoint
+	//
+	// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+	// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+	UpdateWebhookEndpointWithBody(ctx context.Context, id string, params *UpdateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateWebhookEndpoint Update a webhook endpoint
+	//
+	// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+	// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+	UpdateWebhookEndpoint(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateWebhookEndpointWithFormdataBody Update a webhook endpoint
+	//
+	// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+	// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type.
+	//
+	// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+	UpdateWebhookEndpointWithFormdataBody(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PutWebhookEndpointWithBody Register a webhook endpoint
 	//
-	// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-	// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-	// ignored. The secret stays the same, and is in the answer each time.
+	// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+	// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+	// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 	//
-	// A disabled endpoint is enabled by that, and gets what waited for it.
+	// This enables a disabled endpoint, which then gets what waited for it.
 	//
-	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-	// each delivery.
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1657,14 +5352,14 @@ type ClientInterface interface {
 
 	// PutWebhookEndpoint Register a webhook endpoint
 	//
-	// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-	// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-	// ignored. The secret stays the same, and is in the answer each time.
+	// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+	// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+	// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 	//
-	// A disabled endpoint is enabled by that, and gets what waited for it.
+	// This enables a disabled endpoint, which then gets what waited for it.
 	//
-	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-	// each delivery.
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1673,14 +5368,14 @@ type ClientInterface interface {
 
 	// PutWebhookEndpointWithFormdataBody Register a webhook endpoint
 	//
-	// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-	// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-	// ignored. The secret stays the same, and is in the answer each time.
+	// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+	// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+	// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 	//
-	// A disabled endpoint is enabled by that, and gets what waited for it.
+	// This enables a disabled endpoint, which then gets what waited for it.
 	//
-	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-	// each delivery.
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
 	//
@@ -1689,9 +5384,9 @@ type ClientInterface interface {
 
 	// RotateWebhookEndpointSecret Give a webhook endpoint a new secret
 	//
-	// The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-	// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
-	// can also read the endpoint. No body is needed, and no parameter is taken.
+	// The old secrets (the last four) also sign for another 24 hours, so that nothing is refused while you distribute the new
+	// one. Each call creates a new secret, unless it repeats the `Idempotency-Key` of an earlier one. After a lost answer you
+	// can also read the endpoint. No body is needed, and there are no parameters.
 	//
 	// Corresponds with POST /v1/webhook_endpoints/{id}/rotate_secret (the `RotateWebhookEndpointSecret` operationId).
 	RotateWebhookEndpointSecret(ctx context.Context, id string, params *RotateWebhookEndpointSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1716,13 +5411,13 @@ func (c *Client) ListCharges(ctx context.Context, params *ListChargesParams, req
 
 // CreateChargeWithBody Create a charge
 //
-// Charges a customer or a payment source once for the key. What the key already stands for decides:
+// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 //
 // - nothing yet: the request runs;
-// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-// - the same request, begun but left: this request resumes it;
-// - another request: 422, and nothing of the first is revealed.
+// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+// - the same request, interrupted: this request resumes it;
+// - another request: 422, and nothing of that request is revealed.
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -1745,13 +5440,13 @@ func (c *Client) CreateChargeWithBody(ctx context.Context, params *CreateChargeP
 
 // CreateCharge Create a charge
 //
-// Charges a customer or a payment source once for the key. What the key already stands for decides:
+// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 //
 // - nothing yet: the request runs;
-// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-// - the same request, begun but left: this request resumes it;
-// - another request: 422, and nothing of the first is revealed.
+// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+// - the same request, interrupted: this request resumes it;
+// - another request: 422, and nothing of that request is revealed.
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -1774,13 +5469,13 @@ func (c *Client) CreateCharge(ctx context.Context, params *CreateChargeParams, b
 
 // CreateChargeWithFormdataBody Create a charge
 //
-// Charges a customer or a payment source once for the key. What the key already stands for decides:
+// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 //
 // - nothing yet: the request runs;
-// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-// - the same request, begun but left: this request resumes it;
-// - another request: 422, and nothing of the first is revealed.
+// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+// - the same request, interrupted: this request resumes it;
+// - another request: 422, and nothing of that request is revealed.
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -1803,11 +5498,105 @@ func (c *Client) CreateChargeWithFormdataBody(ctx context.Context, params *Creat
 
 // GetCharge Retrieve a charge
 //
-// The charge as it is now. (A replay of the request that made it returns it as it was then.)
+// The charge as it is now. (A replay of the request that created it returns it as it was then.)
 //
 // Corresponds with GET /v1/charges/{id} (the `GetCharge` operationId).
-func (c *Client) GetCharge(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetChargeRequest(c.Server, id)
+func (c *Client) GetCharge(ctx context.Context, id string, params *GetChargeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetChargeRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateChargeWithBody Change a charge's texts
+//
+// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+//
+// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+// key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+func (c *Client) UpdateChargeWithBody(ctx context.Context, id string, params *UpdateChargeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateChargeRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateCharge Change a charge's texts
+//
+// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+//
+// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+// key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+func (c *Client) UpdateCharge(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateChargeRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateChargeWithFormdataBody Change a charge's texts
+//
+// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+//
+// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+// key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+func (c *Client) UpdateChargeWithFormdataBody(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateChargeRequestWithFormdataBody(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelCharge Cancel a charge
+//
+// Ends a charge whose money was not taken: lets go of what was authorised with `capture: false`, or ends a charge that
+// waits for its payer. A charge that was let go of is shown as with Stripe: `captured` false, `refunded` true. One whose
+// payer did not go through with it is `failed`. No body is needed, and there are no parameters.
+//
+// Of a capture and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Corresponds with POST /v1/charges/{id}/cancel (the `CancelCharge` operationId).
+func (c *Client) CancelCharge(ctx context.Context, id string, params *CancelChargeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelChargeRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1820,11 +5609,11 @@ func (c *Client) GetCharge(ctx context.Context, id string, reqEditors ...Request
 
 // CaptureChargeWithBody Capture a charge
 //
-// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-// released. No body, with or without a `Content-Type`, captures all of it.
+// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 //
-// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1843,11 +5632,11 @@ func (c *Client) CaptureChargeWithBody(ctx context.Context, id string, params *C
 
 // CaptureCharge Capture a charge
 //
-// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-// released. No body, with or without a `Content-Type`, captures all of it.
+// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 //
-// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1866,11 +5655,11 @@ func (c *Client) CaptureCharge(ctx context.Context, id string, params *CaptureCh
 
 // CaptureChargeWithFormdataBody Capture a charge
 //
-// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-// released. No body, with or without a `Content-Type`, captures all of it.
+// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 //
-// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
 //
@@ -1887,14 +5676,48 @@ func (c *Client) CaptureChargeWithFormdataBody(ctx context.Context, id string, p
 	return c.Client.Do(req)
 }
 
+// ListDisputes List disputes
+//
+// The disputes of the account's charges, newest first, as the provider last told of them. A charge may have several.
+//
+// Corresponds with GET /v1/disputes (the `ListDisputes` operationId).
+func (c *Client) ListDisputes(ctx context.Context, params *ListDisputesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListDisputesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDispute Retrieve a dispute
+//
+// The dispute as the provider last told of it.
+//
+// Corresponds with GET /v1/disputes/{id} (the `GetDispute` operationId).
+func (c *Client) GetDispute(ctx context.Context, id string, params *GetDisputeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDisputeRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListEvents List events
 //
-// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late comes
-// after all that anybody has seen. Read on from the last event that you have with `starting_after`; at the end come back
-// later with the same cursor. Nothing is missed, and nothing comes twice.
+// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late
+// comes after all that anybody has seen. Read on from the last event that you have with `starting_after`. At the end, come
+// back later with the same cursor. You miss nothing, and nothing comes twice.
 //
 // Events are kept for 30 days unless configured otherwise, and longer while an endpoint or a stream does not have them. The
-// cursor of a reader that stays away longer is a 400 `resource_missing`: begin again without one.
+// cursor of a reader that stays away longer is a 400 `resource_missing`: start again without a cursor.
 //
 // Corresponds with GET /v1/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1928,10 +5751,11 @@ func (c *Client) GetEvent(ctx context.Context, id string, reqEditors ...RequestE
 
 // ResendEventWithBody Deliver an event again
 //
-// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+// for. No body is needed.
 //
-// An event or an endpoint that is not there is a 404; `param` tells which of them.
+// An event or an endpoint that does not exist is a 404; `param` names which of them.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1950,10 +5774,11 @@ func (c *Client) ResendEventWithBody(ctx context.Context, id string, params *Res
 
 // ResendEvent Deliver an event again
 //
-// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+// for. No body is needed.
 //
-// An event or an endpoint that is not there is a 404; `param` tells which of them.
+// An event or an endpoint that does not exist is a 404; `param` names which of them.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1972,10 +5797,11 @@ func (c *Client) ResendEvent(ctx context.Context, id string, params *ResendEvent
 
 // ResendEventWithFormdataBody Deliver an event again
 //
-// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+// for. No body is needed.
 //
-// An event or an endpoint that is not there is a 404; `param` tells which of them.
+// An event or an endpoint that does not exist is a 404; `param` names which of them.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
 //
@@ -1992,10 +5818,10 @@ func (c *Client) ResendEventWithFormdataBody(ctx context.Context, id string, par
 	return c.Client.Do(req)
 }
 
-// GetIdempotencyKey Tell what became of a key
+// GetIdempotencyKey Retrieve an idempotency key
 //
-// For finding out, after a crash on your side, whether a request arrived and how far it got. Only keys of the
-// account's own requests are found, and finished keys only until they expire.
+// Shows, after a crash on your side, whether a request arrived and how far it got. Only keys of the account's own
+// requests are found, and finished keys only until they expire.
 //
 // Corresponds with GET /v1/idempotency_keys/{key} (the `GetIdempotencyKey` operationId).
 func (c *Client) GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2010,9 +5836,407 @@ func (c *Client) GetIdempotencyKey(ctx context.Context, key string, reqEditors .
 	return c.Client.Do(req)
 }
 
+// ListPaymentIntents List payment intents
+//
+// The account's payment intents, newest first, as they are now.
+//
+// Corresponds with GET /v1/payment_intents (the `ListPaymentIntents` operationId).
+func (c *Client) ListPaymentIntents(ctx context.Context, params *ListPaymentIntentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPaymentIntentsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreatePaymentIntentWithBody Create a payment intent
+//
+// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+//
+// Its `reference` is taken from its creation on, until it is cancelled.
+//
+// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+// payment.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+func (c *Client) CreatePaymentIntentWithBody(ctx context.Context, params *CreatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreatePaymentIntentRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreatePaymentIntent Create a payment intent
+//
+// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+//
+// Its `reference` is taken from its creation on, until it is cancelled.
+//
+// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+// payment.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+func (c *Client) CreatePaymentIntent(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreatePaymentIntentRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreatePaymentIntentWithFormdataBody Create a payment intent
+//
+// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+//
+// Its `reference` is taken from its creation on, until it is cancelled.
+//
+// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+// payment.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+func (c *Client) CreatePaymentIntentWithFormdataBody(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreatePaymentIntentRequestWithFormdataBody(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetPaymentIntent Retrieve a payment intent
+//
+// The payment intent as it is now. (A replay of a request that changed it returns it as it was then.)
+//
+// Corresponds with GET /v1/payment_intents/{id} (the `GetPaymentIntent` operationId).
+func (c *Client) GetPaymentIntent(ctx context.Context, id string, params *GetPaymentIntentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetPaymentIntentRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdatePaymentIntentWithBody Change a payment intent
+//
+// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+// empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+// `Idempotency-Key`, it has a random one of its own.
+//
+// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+// spends the key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+func (c *Client) UpdatePaymentIntentWithBody(ctx context.Context, id string, params *UpdatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdatePaymentIntentRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdatePaymentIntent Change a payment intent
+//
+// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+// empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+// `Idempotency-Key`, it has a random one of its own.
+//
+// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+// spends the key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+func (c *Client) UpdatePaymentIntent(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdatePaymentIntentRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdatePaymentIntentWithFormdataBody Change a payment intent
+//
+// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+// empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+// `Idempotency-Key`, it has a random one of its own.
+//
+// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+// spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+func (c *Client) UpdatePaymentIntentWithFormdataBody(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdatePaymentIntentRequestWithFormdataBody(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelPaymentIntentWithBody Cancel a payment intent
+//
+// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+//
+// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+func (c *Client) CancelPaymentIntentWithBody(ctx context.Context, id string, params *CancelPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelPaymentIntentRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelPaymentIntent Cancel a payment intent
+//
+// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+//
+// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+func (c *Client) CancelPaymentIntent(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelPaymentIntentRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelPaymentIntentWithFormdataBody Cancel a payment intent
+//
+// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+//
+// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+func (c *Client) CancelPaymentIntentWithFormdataBody(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelPaymentIntentRequestWithFormdataBody(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CapturePaymentIntentWithBody Capture a payment intent
+//
+// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+// with or without a `Content-Type`, captures all of it.
+//
+// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+func (c *Client) CapturePaymentIntentWithBody(ctx context.Context, id string, params *CapturePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCapturePaymentIntentRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CapturePaymentIntent Capture a payment intent
+//
+// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+// with or without a `Content-Type`, captures all of it.
+//
+// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+func (c *Client) CapturePaymentIntent(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCapturePaymentIntentRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CapturePaymentIntentWithFormdataBody Capture a payment intent
+//
+// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+// with or without a `Content-Type`, captures all of it.
+//
+// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+func (c *Client) CapturePaymentIntentWithFormdataBody(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCapturePaymentIntentRequestWithFormdataBody(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmPaymentIntentWithBody Confirm a payment intent
+//
+// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+//
+// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+//
+// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+// status does not allow it is a 400; neither spends the key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+func (c *Client) ConfirmPaymentIntentWithBody(ctx context.Context, id string, params *ConfirmPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPaymentIntentRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmPaymentIntent Confirm a payment intent
+//
+// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+//
+// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+//
+// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+// status does not allow it is a 400; neither spends the key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+func (c *Client) ConfirmPaymentIntent(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPaymentIntentRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmPaymentIntentWithFormdataBody Confirm a payment intent
+//
+// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+//
+// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+//
+// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+// status does not allow it is a 400; neither spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+func (c *Client) ConfirmPaymentIntentWithFormdataBody(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPaymentIntentRequestWithFormdataBody(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListRefunds List refunds
 //
-// The account's refunds, newest first, as they are now.
+// The account's refunds, newest first, as they are now. Refunds of your charges that were made at the provider are
+// among them, from when Paidonce learns of them.
 //
 // Corresponds with GET /v1/refunds (the `ListRefunds` operationId).
 func (c *Client) ListRefunds(ctx context.Context, params *ListRefundsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2029,12 +6253,14 @@ func (c *Client) ListRefunds(ctx context.Context, params *ListRefundsParams, req
 
 // CreateRefundWithBody Create a refund
 //
-// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-// refuses, so that refunds together never exceed what was captured.
+// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+// refuses, so refunds together never exceed what was captured.
 //
-// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+//
+// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 // is no longer in the charge's `amount_refunded`.
 //
 // Takes any type of body and a specified content type.
@@ -2054,12 +6280,14 @@ func (c *Client) CreateRefundWithBody(ctx context.Context, params *CreateRefundP
 
 // CreateRefund Create a refund
 //
-// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-// refuses, so that refunds together never exceed what was captured.
+// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+// refuses, so refunds together never exceed what was captured.
 //
-// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+//
+// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 // is no longer in the charge's `amount_refunded`.
 //
 // Takes a body of the `application/json` content type.
@@ -2079,12 +6307,14 @@ func (c *Client) CreateRefund(ctx context.Context, params *CreateRefundParams, b
 
 // CreateRefundWithFormdataBody Create a refund
 //
-// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-// refuses, so that refunds together never exceed what was captured.
+// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+// refuses, so refunds together never exceed what was captured.
 //
-// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+//
+// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 // is no longer in the charge's `amount_refunded`.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
@@ -2104,11 +6334,11 @@ func (c *Client) CreateRefundWithFormdataBody(ctx context.Context, params *Creat
 
 // GetRefund Retrieve a refund
 //
-// The refund as it is now. (A replay of the request that made it returns it as it was then.)
+// The refund as it is now. (A replay of the request that created it returns it as it was then.)
 //
 // Corresponds with GET /v1/refunds/{id} (the `GetRefund` operationId).
-func (c *Client) GetRefund(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetRefundRequest(c.Server, id)
+func (c *Client) GetRefund(ctx context.Context, id string, params *GetRefundParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRefundRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2121,11 +6351,80 @@ func (c *Client) GetRefund(ctx context.Context, id string, reqEditors ...Request
 
 // ListWebhookEndpoints List webhook endpoints
 //
-// All endpoints of the account, by their ids. There are 50 at most, so there are no pages.
+// The account's endpoints, the newest first. There are 50 at most, so without `limit` that is all of them.
 //
 // Corresponds with GET /v1/webhook_endpoints (the `ListWebhookEndpoints` operationId).
-func (c *Client) ListWebhookEndpoints(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListWebhookEndpointsRequest(c.Server)
+func (c *Client) ListWebhookEndpoints(ctx context.Context, params *ListWebhookEndpointsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListWebhookEndpointsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateWebhookEndpointWithBody Create a webhook endpoint
+//
+// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+//
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+func (c *Client) CreateWebhookEndpointWithBody(ctx context.Context, params *CreateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateWebhookEndpointRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateWebhookEndpoint Create a webhook endpoint
+//
+// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+//
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+func (c *Client) CreateWebhookEndpoint(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateWebhookEndpointRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateWebhookEndpointWithFormdataBody Create a webhook endpoint
+//
+// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+//
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+func (c *Client) CreateWebhookEndpointWithFormdataBody(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateWebhookEndpointRequestWithFormdataBody(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2138,7 +6437,7 @@ func (c *Client) ListWebhookEndpoints(ctx context.Context, reqEditors ...Request
 
 // DeleteWebhookEndpoint Delete a webhook endpoint
 //
-// Forgets the endpoint, its secrets, and what is queued for it. A second time it is not there, 404; so a 404 after a lost answer means done.
+// Deletes the endpoint, its secrets, and what is queued for it. A second time the answer is 404, so a 404 after a lost answer means that it is deleted.
 //
 // Corresponds with DELETE /v1/webhook_endpoints/{id} (the `DeleteWebhookEndpoint` operationId).
 func (c *Client) DeleteWebhookEndpoint(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2170,16 +6469,76 @@ func (c *Client) GetWebhookEndpoint(ctx context.Context, id string, reqEditors .
 	return c.Client.Do(req)
 }
 
+// UpdateWebhookEndpointWithBody Update a webhook endpoint
+//
+// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+func (c *Client) UpdateWebhookEndpointWithBody(ctx context.Context, id string, params *UpdateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateWebhookEndpointRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateWebhookEndpoint Update a webhook endpoint
+//
+// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+func (c *Client) UpdateWebhookEndpoint(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateWebhookEndpointRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateWebhookEndpointWithFormdataBody Update a webhook endpoint
+//
+// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type.
+//
+// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+func (c *Client) UpdateWebhookEndpointWithFormdataBody(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateWebhookEndpointRequestWithFormdataBody(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PutWebhookEndpointWithBody Register a webhook endpoint
 //
-// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-// ignored. The secret stays the same, and is in the answer each time.
+// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 //
-// A disabled endpoint is enabled by that, and gets what waited for it.
+// This enables a disabled endpoint, which then gets what waited for it.
 //
-// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-// each delivery.
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2198,14 +6557,14 @@ func (c *Client) PutWebhookEndpointWithBody(ctx context.Context, id string, cont
 
 // PutWebhookEndpoint Register a webhook endpoint
 //
-// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-// ignored. The secret stays the same, and is in the answer each time.
+// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 //
-// A disabled endpoint is enabled by that, and gets what waited for it.
+// This enables a disabled endpoint, which then gets what waited for it.
 //
-// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-// each delivery.
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2224,14 +6583,14 @@ func (c *Client) PutWebhookEndpoint(ctx context.Context, id string, body PutWebh
 
 // PutWebhookEndpointWithFormdataBody Register a webhook endpoint
 //
-// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-// ignored. The secret stays the same, and is in the answer each time.
+// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 //
-// A disabled endpoint is enabled by that, and gets what waited for it.
+// This enables a disabled endpoint, which then gets what waited for it.
 //
-// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-// each delivery.
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
 //
@@ -2250,9 +6609,9 @@ func (c *Client) PutWebhookEndpointWithFormdataBody(ctx context.Context, id stri
 
 // RotateWebhookEndpointSecret Give a webhook endpoint a new secret
 //
-// The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
-// can also read the endpoint. No body is needed, and no parameter is taken.
+// The old secrets (the last four) also sign for another 24 hours, so that nothing is refused while you distribute the new
+// one. Each call creates a new secret, unless it repeats the `Idempotency-Key` of an earlier one. After a lost answer you
+// can also read the endpoint. No body is needed, and there are no parameters.
 //
 // Corresponds with POST /v1/webhook_endpoints/{id}/rotate_secret (the `RotateWebhookEndpointSecret` operationId).
 func (c *Client) RotateWebhookEndpointSecret(ctx context.Context, id string, params *RotateWebhookEndpointSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2355,9 +6714,45 @@ func NewListChargesRequest(server string, params *ListChargesParams) (*http.Requ
 
 		}
 
+		if params.PaymentIntent != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "payment_intent", *params.PaymentIntent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Reference != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "reference", *params.Reference, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Status != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -2457,7 +6852,7 @@ func NewCreateChargeRequestWithBody(server string, params *CreateChargeParams, c
 }
 
 // NewGetChargeRequest constructs an http.Request for the GetCharge method
-func NewGetChargeRequest(server string, id string) (*http.Request, error) {
+func NewGetChargeRequest(server string, id string, params *GetChargeParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -2482,9 +6877,167 @@ func NewGetChargeRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateChargeRequest calls the generic UpdateCharge builder with application/json body
+func NewUpdateChargeRequest(server string, id string, params *UpdateChargeParams, body UpdateChargeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateChargeRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewUpdateChargeRequestWithFormdataBody calls the generic UpdateCharge builder with application/x-www-form-urlencoded body
+func NewUpdateChargeRequestWithFormdataBody(server string, id string, params *UpdateChargeParams, body UpdateChargeFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewUpdateChargeRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewUpdateChargeRequestWithBody constructs an http.Request for the UpdateCharge method, with any body, and a specified content type
+func NewUpdateChargeRequestWithBody(server string, id string, params *UpdateChargeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/charges/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCancelChargeRequest constructs an http.Request for the CancelCharge method
+func NewCancelChargeRequest(server string, id string, params *CancelChargeParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/charges/%s/cancel", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Idempotency-Key", headerParam0)
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
 	}
 
 	return req, nil
@@ -2572,6 +7125,181 @@ func NewCaptureChargeRequestWithBody(server string, id string, params *CaptureCh
 	return req, nil
 }
 
+// NewListDisputesRequest constructs an http.Request for the ListDisputes method
+func NewListDisputesRequest(server string, params *ListDisputesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/disputes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Charge != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "charge", *params.Charge, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.StartingAfter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "starting_after", *params.StartingAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.EndingBefore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ending_before", *params.EndingBefore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Created != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("deepObject", true, "created", *params.Created, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "object", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetDisputeRequest constructs an http.Request for the GetDispute method
+func NewGetDisputeRequest(server string, id string, params *GetDisputeParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/disputes/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListEventsRequest constructs an http.Request for the ListEvents method
 func NewListEventsRequest(server string, params *ListEventsParams) (*http.Request, error) {
 	var err error
@@ -2612,9 +7340,45 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 
 		}
 
+		if params.Types != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "types[]", params.Types, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Created != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("deepObject", true, "created", *params.Created, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "object", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.StartingAfter != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "starting_after", *params.StartingAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.EndingBefore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ending_before", *params.EndingBefore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -2803,6 +7567,586 @@ func NewGetIdempotencyKeyRequest(server string, key string) (*http.Request, erro
 	return req, nil
 }
 
+// NewListPaymentIntentsRequest constructs an http.Request for the ListPaymentIntents method
+func NewListPaymentIntentsRequest(server string, params *ListPaymentIntentsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.StartingAfter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "starting_after", *params.StartingAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.EndingBefore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ending_before", *params.EndingBefore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Created != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("deepObject", true, "created", *params.Created, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "object", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Customer != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "customer", *params.Customer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreatePaymentIntentRequest calls the generic CreatePaymentIntent builder with application/json body
+func NewCreatePaymentIntentRequest(server string, params *CreatePaymentIntentParams, body CreatePaymentIntentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreatePaymentIntentRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreatePaymentIntentRequestWithFormdataBody calls the generic CreatePaymentIntent builder with application/x-www-form-urlencoded body
+func NewCreatePaymentIntentRequestWithFormdataBody(server string, params *CreatePaymentIntentParams, body CreatePaymentIntentFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewCreatePaymentIntentRequestWithBody(server, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewCreatePaymentIntentRequestWithBody constructs an http.Request for the CreatePaymentIntent method, with any body, and a specified content type
+func NewCreatePaymentIntentRequestWithBody(server string, params *CreatePaymentIntentParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Idempotency-Key", headerParam0)
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetPaymentIntentRequest constructs an http.Request for the GetPaymentIntent method
+func NewGetPaymentIntentRequest(server string, id string, params *GetPaymentIntentParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdatePaymentIntentRequest calls the generic UpdatePaymentIntent builder with application/json body
+func NewUpdatePaymentIntentRequest(server string, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdatePaymentIntentRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewUpdatePaymentIntentRequestWithFormdataBody calls the generic UpdatePaymentIntent builder with application/x-www-form-urlencoded body
+func NewUpdatePaymentIntentRequestWithFormdataBody(server string, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewUpdatePaymentIntentRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewUpdatePaymentIntentRequestWithBody constructs an http.Request for the UpdatePaymentIntent method, with any body, and a specified content type
+func NewUpdatePaymentIntentRequestWithBody(server string, id string, params *UpdatePaymentIntentParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCancelPaymentIntentRequest calls the generic CancelPaymentIntent builder with application/json body
+func NewCancelPaymentIntentRequest(server string, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCancelPaymentIntentRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCancelPaymentIntentRequestWithFormdataBody calls the generic CancelPaymentIntent builder with application/x-www-form-urlencoded body
+func NewCancelPaymentIntentRequestWithFormdataBody(server string, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewCancelPaymentIntentRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewCancelPaymentIntentRequestWithBody constructs an http.Request for the CancelPaymentIntent method, with any body, and a specified content type
+func NewCancelPaymentIntentRequestWithBody(server string, id string, params *CancelPaymentIntentParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents/%s/cancel", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Idempotency-Key", headerParam0)
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCapturePaymentIntentRequest calls the generic CapturePaymentIntent builder with application/json body
+func NewCapturePaymentIntentRequest(server string, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCapturePaymentIntentRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewCapturePaymentIntentRequestWithFormdataBody calls the generic CapturePaymentIntent builder with application/x-www-form-urlencoded body
+func NewCapturePaymentIntentRequestWithFormdataBody(server string, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewCapturePaymentIntentRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewCapturePaymentIntentRequestWithBody constructs an http.Request for the CapturePaymentIntent method, with any body, and a specified content type
+func NewCapturePaymentIntentRequestWithBody(server string, id string, params *CapturePaymentIntentParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents/%s/capture", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Idempotency-Key", headerParam0)
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewConfirmPaymentIntentRequest calls the generic ConfirmPaymentIntent builder with application/json body
+func NewConfirmPaymentIntentRequest(server string, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewConfirmPaymentIntentRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewConfirmPaymentIntentRequestWithFormdataBody calls the generic ConfirmPaymentIntent builder with application/x-www-form-urlencoded body
+func NewConfirmPaymentIntentRequestWithFormdataBody(server string, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewConfirmPaymentIntentRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewConfirmPaymentIntentRequestWithBody constructs an http.Request for the ConfirmPaymentIntent method, with any body, and a specified content type
+func NewConfirmPaymentIntentRequestWithBody(server string, id string, params *ConfirmPaymentIntentParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/payment_intents/%s/confirm", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Idempotency-Key", headerParam0)
+
+		if params.Prefer != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListRefundsRequest constructs an http.Request for the ListRefunds method
 func NewListRefundsRequest(server string, params *ListRefundsParams) (*http.Request, error) {
 	var err error
@@ -2843,6 +8187,30 @@ func NewListRefundsRequest(server string, params *ListRefundsParams) (*http.Requ
 
 		}
 
+		if params.PaymentIntent != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "payment_intent", *params.PaymentIntent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Created != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("deepObject", true, "created", *params.Created, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "object", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -2870,6 +8238,18 @@ func NewListRefundsRequest(server string, params *ListRefundsParams) (*http.Requ
 		if params.EndingBefore != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ending_before", *params.EndingBefore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -2969,7 +8349,7 @@ func NewCreateRefundRequestWithBody(server string, params *CreateRefundParams, c
 }
 
 // NewGetRefundRequest constructs an http.Request for the GetRefund method
-func NewGetRefundRequest(server string, id string) (*http.Request, error) {
+func NewGetRefundRequest(server string, id string, params *GetRefundParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -2994,6 +8374,33 @@ func NewGetRefundRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Expand != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expand[]", params.Expand, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
@@ -3003,7 +8410,7 @@ func NewGetRefundRequest(server string, id string) (*http.Request, error) {
 }
 
 // NewListWebhookEndpointsRequest constructs an http.Request for the ListWebhookEndpoints method
-func NewListWebhookEndpointsRequest(server string) (*http.Request, error) {
+func NewListWebhookEndpointsRequest(server string, params *ListWebhookEndpointsParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -3021,9 +8428,126 @@ func NewListWebhookEndpointsRequest(server string) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.StartingAfter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "starting_after", *params.StartingAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.EndingBefore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ending_before", *params.EndingBefore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateWebhookEndpointRequest calls the generic CreateWebhookEndpoint builder with application/json body
+func NewCreateWebhookEndpointRequest(server string, params *CreateWebhookEndpointParams, body CreateWebhookEndpointJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateWebhookEndpointRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateWebhookEndpointRequestWithFormdataBody calls the generic CreateWebhookEndpoint builder with application/x-www-form-urlencoded body
+func NewCreateWebhookEndpointRequestWithFormdataBody(server string, params *CreateWebhookEndpointParams, body CreateWebhookEndpointFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewCreateWebhookEndpointRequestWithBody(server, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewCreateWebhookEndpointRequestWithBody constructs an http.Request for the CreateWebhookEndpoint method, with any body, and a specified content type
+func NewCreateWebhookEndpointRequestWithBody(server string, params *CreateWebhookEndpointParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/webhook_endpoints")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3092,6 +8616,79 @@ func NewGetWebhookEndpointRequest(server string, id string) (*http.Request, erro
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateWebhookEndpointRequest calls the generic UpdateWebhookEndpoint builder with application/json body
+func NewUpdateWebhookEndpointRequest(server string, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateWebhookEndpointRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewUpdateWebhookEndpointRequestWithFormdataBody calls the generic UpdateWebhookEndpoint builder with application/x-www-form-urlencoded body
+func NewUpdateWebhookEndpointRequestWithFormdataBody(server string, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointFormdataRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	bodyStr, err := runtime.MarshalForm(body, nil)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = strings.NewReader(bodyStr.Encode())
+	return NewUpdateWebhookEndpointRequestWithBody(server, id, params, "application/x-www-form-urlencoded", bodyReader)
+}
+
+// NewUpdateWebhookEndpointRequestWithBody constructs an http.Request for the UpdateWebhookEndpoint method, with any body, and a specified content type
+func NewUpdateWebhookEndpointRequestWithBody(server string, id string, params *UpdateWebhookEndpointParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/webhook_endpoints/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3259,13 +8856,13 @@ type ClientWithResponsesInterface interface {
 
 	// CreateChargeWithBodyWithResponse Create a charge
 	//
-	// Charges a customer or a payment source once for the key. What the key already stands for decides:
+	// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 	//
 	// - nothing yet: the request runs;
-	// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-	// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-	// - the same request, begun but left: this request resumes it;
-	// - another request: 422, and nothing of the first is revealed.
+	// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+	// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+	// - the same request, interrupted: this request resumes it;
+	// - another request: 422, and nothing of that request is revealed.
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -3278,13 +8875,13 @@ type ClientWithResponsesInterface interface {
 
 	// CreateChargeWithResponse Create a charge
 	//
-	// Charges a customer or a payment source once for the key. What the key already stands for decides:
+	// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 	//
 	// - nothing yet: the request runs;
-	// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-	// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-	// - the same request, begun but left: this request resumes it;
-	// - another request: 422, and nothing of the first is revealed.
+	// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+	// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+	// - the same request, interrupted: this request resumes it;
+	// - another request: 422, and nothing of that request is revealed.
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -3297,13 +8894,13 @@ type ClientWithResponsesInterface interface {
 
 	// CreateChargeWithFormdataBodyWithResponse Create a charge
 	//
-	// Charges a customer or a payment source once for the key. What the key already stands for decides:
+	// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 	//
 	// - nothing yet: the request runs;
-	// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-	// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-	// - the same request, begun but left: this request resumes it;
-	// - another request: 422, and nothing of the first is revealed.
+	// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+	// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+	// - the same request, interrupted: this request resumes it;
+	// - another request: 422, and nothing of that request is revealed.
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -3316,20 +8913,76 @@ type ClientWithResponsesInterface interface {
 
 	// GetChargeWithResponse Retrieve a charge
 	//
-	// The charge as it is now. (A replay of the request that made it returns it as it was then.)
+	// The charge as it is now. (A replay of the request that created it returns it as it was then.)
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/charges/{id} (the `GetCharge` operationId).
-	GetChargeWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetChargeResponse, error)
+	GetChargeWithResponse(ctx context.Context, id string, params *GetChargeParams, reqEditors ...RequestEditorFn) (*GetChargeResponse, error)
+
+	// UpdateChargeWithBodyWithResponse Change a charge's texts
+	//
+	// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+	// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+	// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+	//
+	// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+	// key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+	UpdateChargeWithBodyWithResponse(ctx context.Context, id string, params *UpdateChargeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateChargeResponse, error)
+
+	// UpdateChargeWithResponse Change a charge's texts
+	//
+	// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+	// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+	// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+	//
+	// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+	// key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+	UpdateChargeWithResponse(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateChargeResponse, error)
+
+	// UpdateChargeWithFormdataBodyWithResponse Change a charge's texts
+	//
+	// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+	// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+	// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+	//
+	// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+	// key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+	UpdateChargeWithFormdataBodyWithResponse(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeFormdataRequestBody, reqEditors ...RequestEditorFn) (*UpdateChargeResponse, error)
+
+	// CancelChargeWithResponse Cancel a charge
+	//
+	// Ends a charge whose money was not taken: lets go of what was authorised with `capture: false`, or ends a charge that
+	// waits for its payer. A charge that was let go of is shown as with Stripe: `captured` false, `refunded` true. One whose
+	// payer did not go through with it is `failed`. No body is needed, and there are no parameters.
+	//
+	// Of a capture and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/charges/{id}/cancel (the `CancelCharge` operationId).
+	CancelChargeWithResponse(ctx context.Context, id string, params *CancelChargeParams, reqEditors ...RequestEditorFn) (*CancelChargeResponse, error)
 
 	// CaptureChargeWithBodyWithResponse Capture a charge
 	//
-	// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-	// released. No body, with or without a `Content-Type`, captures all of it.
+	// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+	// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 	//
-	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+	// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3338,11 +8991,11 @@ type ClientWithResponsesInterface interface {
 
 	// CaptureChargeWithResponse Capture a charge
 	//
-	// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-	// released. No body, with or without a `Content-Type`, captures all of it.
+	// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+	// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 	//
-	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+	// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3351,25 +9004,43 @@ type ClientWithResponsesInterface interface {
 
 	// CaptureChargeWithFormdataBodyWithResponse Capture a charge
 	//
-	// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-	// released. No body, with or without a `Content-Type`, captures all of it.
+	// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+	// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 	//
-	// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+	// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/charges/{id}/capture (the `CaptureCharge` operationId).
 	CaptureChargeWithFormdataBodyWithResponse(ctx context.Context, id string, params *CaptureChargeParams, body CaptureChargeFormdataRequestBody, reqEditors ...RequestEditorFn) (*CaptureChargeResponse, error)
 
+	// ListDisputesWithResponse List disputes
+	//
+	// The disputes of the account's charges, newest first, as the provider last told of them. A charge may have several.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/disputes (the `ListDisputes` operationId).
+	ListDisputesWithResponse(ctx context.Context, params *ListDisputesParams, reqEditors ...RequestEditorFn) (*ListDisputesResponse, error)
+
+	// GetDisputeWithResponse Retrieve a dispute
+	//
+	// The dispute as the provider last told of it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/disputes/{id} (the `GetDispute` operationId).
+	GetDisputeWithResponse(ctx context.Context, id string, params *GetDisputeParams, reqEditors ...RequestEditorFn) (*GetDisputeResponse, error)
+
 	// ListEventsWithResponse List events
 	//
-	// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late comes
-	// after all that anybody has seen. Read on from the last event that you have with `starting_after`; at the end come back
-	// later with the same cursor. Nothing is missed, and nothing comes twice.
+	// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late
+	// comes after all that anybody has seen. Read on from the last event that you have with `starting_after`. At the end, come
+	// back later with the same cursor. You miss nothing, and nothing comes twice.
 	//
 	// Events are kept for 30 days unless configured otherwise, and longer while an endpoint or a stream does not have them. The
-	// cursor of a reader that stays away longer is a 400 `resource_missing`: begin again without one.
+	// cursor of a reader that stays away longer is a 400 `resource_missing`: start again without a cursor.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3387,10 +9058,11 @@ type ClientWithResponsesInterface interface {
 
 	// ResendEventWithBodyWithResponse Deliver an event again
 	//
-	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+	// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+	// for. No body is needed.
 	//
-	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	// An event or an endpoint that does not exist is a 404; `param` names which of them.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3399,10 +9071,11 @@ type ClientWithResponsesInterface interface {
 
 	// ResendEventWithResponse Deliver an event again
 	//
-	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+	// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+	// for. No body is needed.
 	//
-	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	// An event or an endpoint that does not exist is a 404; `param` names which of them.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3411,29 +9084,262 @@ type ClientWithResponsesInterface interface {
 
 	// ResendEventWithFormdataBodyWithResponse Deliver an event again
 	//
-	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-	// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+	// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+	// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+	// for. No body is needed.
 	//
-	// An event or an endpoint that is not there is a 404; `param` tells which of them.
+	// An event or an endpoint that does not exist is a 404; `param` names which of them.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/events/{id}/resend (the `ResendEvent` operationId).
 	ResendEventWithFormdataBodyWithResponse(ctx context.Context, id string, params *ResendEventParams, body ResendEventFormdataRequestBody, reqEditors ...RequestEditorFn) (*ResendEventResponse, error)
 
-	// GetIdempotencyKeyWithResponse Tell what became of a key
+	// GetIdempotencyKeyWithResponse Retrieve an idempotency key
 	//
-	// For finding out, after a crash on your side, whether a request arrived and how far it got. Only keys of the
-	// account's own requests are found, and finished keys only until they expire.
+	// Shows, after a crash on your side, whether a request arrived and how far it got. Only keys of the account's own
+	// requests are found, and finished keys only until they expire.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/idempotency_keys/{key} (the `GetIdempotencyKey` operationId).
 	GetIdempotencyKeyWithResponse(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*GetIdempotencyKeyResponse, error)
 
+	// ListPaymentIntentsWithResponse List payment intents
+	//
+	// The account's payment intents, newest first, as they are now.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/payment_intents (the `ListPaymentIntents` operationId).
+	ListPaymentIntentsWithResponse(ctx context.Context, params *ListPaymentIntentsParams, reqEditors ...RequestEditorFn) (*ListPaymentIntentsResponse, error)
+
+	// CreatePaymentIntentWithBodyWithResponse Create a payment intent
+	//
+	// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+	// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+	//
+	// Its `reference` is taken from its creation on, until it is cancelled.
+	//
+	// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+	// payment.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+	CreatePaymentIntentWithBodyWithResponse(ctx context.Context, params *CreatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreatePaymentIntentResponse, error)
+
+	// CreatePaymentIntentWithResponse Create a payment intent
+	//
+	// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+	// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+	//
+	// Its `reference` is taken from its creation on, until it is cancelled.
+	//
+	// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+	// payment.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+	CreatePaymentIntentWithResponse(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*CreatePaymentIntentResponse, error)
+
+	// CreatePaymentIntentWithFormdataBodyWithResponse Create a payment intent
+	//
+	// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+	// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+	//
+	// Its `reference` is taken from its creation on, until it is cancelled.
+	//
+	// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+	// payment.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+	CreatePaymentIntentWithFormdataBodyWithResponse(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*CreatePaymentIntentResponse, error)
+
+	// GetPaymentIntentWithResponse Retrieve a payment intent
+	//
+	// The payment intent as it is now. (A replay of a request that changed it returns it as it was then.)
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/payment_intents/{id} (the `GetPaymentIntent` operationId).
+	GetPaymentIntentWithResponse(ctx context.Context, id string, params *GetPaymentIntentParams, reqEditors ...RequestEditorFn) (*GetPaymentIntentResponse, error)
+
+	// UpdatePaymentIntentWithBodyWithResponse Change a payment intent
+	//
+	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+	// `Idempotency-Key`, it has a random one of its own.
+	//
+	// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+	// spends the key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+	UpdatePaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *UpdatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdatePaymentIntentResponse, error)
+
+	// UpdatePaymentIntentWithResponse Change a payment intent
+	//
+	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+	// `Idempotency-Key`, it has a random one of its own.
+	//
+	// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+	UpdatePaymentIntentWithResponse(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdatePaymentIntentResponse, error)
+
+	// UpdatePaymentIntentWithFormdataBodyWithResponse Change a payment intent
+	//
+	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+	// `Idempotency-Key`, it has a random one of its own.
+	//
+	// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+	UpdatePaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*UpdatePaymentIntentResponse, error)
+
+	// CancelPaymentIntentWithBodyWithResponse Cancel a payment intent
+	//
+	// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+	//
+	// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+	CancelPaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *CancelPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CancelPaymentIntentResponse, error)
+
+	// CancelPaymentIntentWithResponse Cancel a payment intent
+	//
+	// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+	//
+	// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+	CancelPaymentIntentWithResponse(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*CancelPaymentIntentResponse, error)
+
+	// CancelPaymentIntentWithFormdataBodyWithResponse Cancel a payment intent
+	//
+	// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+	//
+	// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+	// spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+	CancelPaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*CancelPaymentIntentResponse, error)
+
+	// CapturePaymentIntentWithBodyWithResponse Capture a payment intent
+	//
+	// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+	// with or without a `Content-Type`, captures all of it.
+	//
+	// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+	CapturePaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *CapturePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CapturePaymentIntentResponse, error)
+
+	// CapturePaymentIntentWithResponse Capture a payment intent
+	//
+	// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+	// with or without a `Content-Type`, captures all of it.
+	//
+	// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+	CapturePaymentIntentWithResponse(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*CapturePaymentIntentResponse, error)
+
+	// CapturePaymentIntentWithFormdataBodyWithResponse Capture a payment intent
+	//
+	// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+	// with or without a `Content-Type`, captures all of it.
+	//
+	// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+	CapturePaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*CapturePaymentIntentResponse, error)
+
+	// ConfirmPaymentIntentWithBodyWithResponse Confirm a payment intent
+	//
+	// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+	// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+	//
+	// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+	// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+	//
+	// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+	// status does not allow it is a 400; neither spends the key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+	ConfirmPaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *ConfirmPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmPaymentIntentResponse, error)
+
+	// ConfirmPaymentIntentWithResponse Confirm a payment intent
+	//
+	// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+	// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+	//
+	// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+	// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+	//
+	// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+	// status does not allow it is a 400; neither spends the key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+	ConfirmPaymentIntentWithResponse(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmPaymentIntentResponse, error)
+
+	// ConfirmPaymentIntentWithFormdataBodyWithResponse Confirm a payment intent
+	//
+	// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+	// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+	//
+	// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+	// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+	//
+	// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+	// status does not allow it is a 400; neither spends the key.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+	ConfirmPaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*ConfirmPaymentIntentResponse, error)
+
 	// ListRefundsWithResponse List refunds
 	//
-	// The account's refunds, newest first, as they are now.
+	// The account's refunds, newest first, as they are now. Refunds of your charges that were made at the provider are
+	// among them, from when Paidonce learns of them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3442,12 +9348,14 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRefundWithBodyWithResponse Create a refund
 	//
-	// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-	// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-	// refuses, so that refunds together never exceed what was captured.
+	// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+	// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+	// refuses, so refunds together never exceed what was captured.
 	//
-	// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+	// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+	//
+	// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 	// is no longer in the charge's `amount_refunded`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -3457,12 +9365,14 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRefundWithResponse Create a refund
 	//
-	// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-	// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-	// refuses, so that refunds together never exceed what was captured.
+	// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+	// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+	// refuses, so refunds together never exceed what was captured.
 	//
-	// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+	// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+	//
+	// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 	// is no longer in the charge's `amount_refunded`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -3472,12 +9382,14 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRefundWithFormdataBodyWithResponse Create a refund
 	//
-	// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-	// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-	// refuses, so that refunds together never exceed what was captured.
+	// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+	// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+	// refuses, so refunds together never exceed what was captured.
 	//
-	// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-	// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+	// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+	//
+	// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+	// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 	// is no longer in the charge's `amount_refunded`.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
@@ -3487,25 +9399,64 @@ type ClientWithResponsesInterface interface {
 
 	// GetRefundWithResponse Retrieve a refund
 	//
-	// The refund as it is now. (A replay of the request that made it returns it as it was then.)
+	// The refund as it is now. (A replay of the request that created it returns it as it was then.)
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/refunds/{id} (the `GetRefund` operationId).
-	GetRefundWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetRefundResponse, error)
+	GetRefundWithResponse(ctx context.Context, id string, params *GetRefundParams, reqEditors ...RequestEditorFn) (*GetRefundResponse, error)
 
 	// ListWebhookEndpointsWithResponse List webhook endpoints
 	//
-	// All endpoints of the account, by their ids. There are 50 at most, so there are no pages.
+	// The account's endpoints, the newest first. There are 50 at most, so without `limit` that is all of them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/webhook_endpoints (the `ListWebhookEndpoints` operationId).
-	ListWebhookEndpointsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListWebhookEndpointsResponse, error)
+	ListWebhookEndpointsWithResponse(ctx context.Context, params *ListWebhookEndpointsParams, reqEditors ...RequestEditorFn) (*ListWebhookEndpointsResponse, error)
+
+	// CreateWebhookEndpointWithBodyWithResponse Create a webhook endpoint
+	//
+	// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+	// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+	//
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+	CreateWebhookEndpointWithBodyWithResponse(ctx context.Context, params *CreateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateWebhookEndpointResponse, error)
+
+	// CreateWebhookEndpointWithResponse Create a webhook endpoint
+	//
+	// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+	// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+	//
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+	CreateWebhookEndpointWithResponse(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateWebhookEndpointResponse, error)
+
+	// CreateWebhookEndpointWithFormdataBodyWithResponse Create a webhook endpoint
+	//
+	// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+	// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+	//
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+	CreateWebhookEndpointWithFormdataBodyWithResponse(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*CreateWebhookEndpointResponse, error)
 
 	// DeleteWebhookEndpointWithResponse Delete a webhook endpoint
 	//
-	// Forgets the endpoint, its secrets, and what is queued for it. A second time it is not there, 404; so a 404 after a lost answer means done.
+	// Deletes the endpoint, its secrets, and what is queued for it. A second time the answer is 404, so a 404 after a lost answer means that it is deleted.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3521,16 +9472,46 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/webhook_endpoints/{id} (the `GetWebhookEndpoint` operationId).
 	GetWebhookEndpointWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetWebhookEndpointResponse, error)
 
+	// UpdateWebhookEndpointWithBodyWithResponse Update a webhook endpoint
+	//
+	// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+	// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+	UpdateWebhookEndpointWithBodyWithResponse(ctx context.Context, id string, params *UpdateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateWebhookEndpointResponse, error)
+
+	// UpdateWebhookEndpointWithResponse Update a webhook endpoint
+	//
+	// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+	// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+	UpdateWebhookEndpointWithResponse(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateWebhookEndpointResponse, error)
+
+	// UpdateWebhookEndpointWithFormdataBodyWithResponse Update a webhook endpoint
+	//
+	// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+	// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+	//
+	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+	UpdateWebhookEndpointWithFormdataBodyWithResponse(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*UpdateWebhookEndpointResponse, error)
+
 	// PutWebhookEndpointWithBodyWithResponse Register a webhook endpoint
 	//
-	// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-	// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-	// ignored. The secret stays the same, and is in the answer each time.
+	// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+	// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+	// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 	//
-	// A disabled endpoint is enabled by that, and gets what waited for it.
+	// This enables a disabled endpoint, which then gets what waited for it.
 	//
-	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-	// each delivery.
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3539,14 +9520,14 @@ type ClientWithResponsesInterface interface {
 
 	// PutWebhookEndpointWithResponse Register a webhook endpoint
 	//
-	// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-	// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-	// ignored. The secret stays the same, and is in the answer each time.
+	// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+	// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+	// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 	//
-	// A disabled endpoint is enabled by that, and gets what waited for it.
+	// This enables a disabled endpoint, which then gets what waited for it.
 	//
-	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-	// each delivery.
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3555,14 +9536,14 @@ type ClientWithResponsesInterface interface {
 
 	// PutWebhookEndpointWithFormdataBodyWithResponse Register a webhook endpoint
 	//
-	// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-	// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-	// ignored. The secret stays the same, and is in the answer each time.
+	// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+	// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+	// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 	//
-	// A disabled endpoint is enabled by that, and gets what waited for it.
+	// This enables a disabled endpoint, which then gets what waited for it.
 	//
-	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-	// each delivery.
+	// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+	// again at each delivery.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3571,9 +9552,9 @@ type ClientWithResponsesInterface interface {
 
 	// RotateWebhookEndpointSecretWithResponse Give a webhook endpoint a new secret
 	//
-	// The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-	// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
-	// can also read the endpoint. No body is needed, and no parameter is taken.
+	// The old secrets (the last four) also sign for another 24 hours, so that nothing is refused while you distribute the new
+	// one. Each call creates a new secret, unless it repeats the `Idempotency-Key` of an earlier one. After a lost answer you
+	// can also read the endpoint. No body is needed, and there are no parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3783,6 +9764,16 @@ type CreateChargeResponse402Headers struct {
 	XContentTypeOptions string
 }
 
+// CreateChargeResponse404Headers the declared response headers of an HTTP 404 response for CreateCharge
+type CreateChargeResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CreateChargeResponse405Headers the declared response headers of an HTTP 405 response for CreateCharge
 type CreateChargeResponse405Headers struct {
 	Allow               string
@@ -3853,6 +9844,8 @@ type CreateChargeResponse429Headers struct {
 type CreateChargeResponse500Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
 	PreferenceApplied   *string
 	RequestID           string
 	StripeShouldRetry   string
@@ -3881,12 +9874,14 @@ type CreateChargeResponse struct {
 	JSON401 *KeyedUnauthorized
 	// JSON402 the response for an HTTP 402 `application/json` response
 	JSON402 *Declined
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
 	JSON405 *MethodNotAllowed
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *KeyedTimeout
 	// JSON409 the response for an HTTP 409 `application/json` response
-	JSON409 *KeyInUse
+	JSON409 *NotNow
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *TooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
@@ -3907,6 +9902,8 @@ type CreateChargeResponse struct {
 	Headers401 *CreateChargeResponse401Headers
 	// Headers402 the parsed response headers for an HTTP 402 response
 	Headers402 *CreateChargeResponse402Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CreateChargeResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
 	Headers405 *CreateChargeResponse405Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
@@ -3947,6 +9944,11 @@ func (r CreateChargeResponse) GetJSON402() *Declined {
 	return r.JSON402
 }
 
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CreateChargeResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
 // GetJSON405 returns the response for an HTTP 405 `application/json` response
 func (r CreateChargeResponse) GetJSON405() *MethodNotAllowed {
 	return r.JSON405
@@ -3958,7 +9960,7 @@ func (r CreateChargeResponse) GetJSON408() *KeyedTimeout {
 }
 
 // GetJSON409 returns the response for an HTTP 409 `application/json` response
-func (r CreateChargeResponse) GetJSON409() *KeyInUse {
+func (r CreateChargeResponse) GetJSON409() *NotNow {
 	return r.JSON409
 }
 
@@ -4194,6 +10196,556 @@ func (r GetChargeResponse) ContentType() string {
 	return ""
 }
 
+// UpdateChargeResponse200Headers the declared response headers of an HTTP 200 response for UpdateCharge
+type UpdateChargeResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse400Headers the declared response headers of an HTTP 400 response for UpdateCharge
+type UpdateChargeResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse401Headers the declared response headers of an HTTP 401 response for UpdateCharge
+type UpdateChargeResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse404Headers the declared response headers of an HTTP 404 response for UpdateCharge
+type UpdateChargeResponse404Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse405Headers the declared response headers of an HTTP 405 response for UpdateCharge
+type UpdateChargeResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse408Headers the declared response headers of an HTTP 408 response for UpdateCharge
+type UpdateChargeResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse409Headers the declared response headers of an HTTP 409 response for UpdateCharge
+type UpdateChargeResponse409Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse413Headers the declared response headers of an HTTP 413 response for UpdateCharge
+type UpdateChargeResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse415Headers the declared response headers of an HTTP 415 response for UpdateCharge
+type UpdateChargeResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse422Headers the declared response headers of an HTTP 422 response for UpdateCharge
+type UpdateChargeResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse429Headers the declared response headers of an HTTP 429 response for UpdateCharge
+type UpdateChargeResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse500Headers the declared response headers of an HTTP 500 response for UpdateCharge
+type UpdateChargeResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateChargeResponse503Headers the declared response headers of an HTTP 503 response for UpdateCharge
+type UpdateChargeResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type UpdateChargeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Charge
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateChargeResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *UpdateChargeResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UpdateChargeResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *UpdateChargeResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *UpdateChargeResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *UpdateChargeResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *UpdateChargeResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *UpdateChargeResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *UpdateChargeResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *UpdateChargeResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *UpdateChargeResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *UpdateChargeResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *UpdateChargeResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateChargeResponse) GetJSON200() *Charge {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r UpdateChargeResponse) GetJSON400() *BadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r UpdateChargeResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r UpdateChargeResponse) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r UpdateChargeResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r UpdateChargeResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r UpdateChargeResponse) GetJSON409() *Error {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r UpdateChargeResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r UpdateChargeResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r UpdateChargeResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r UpdateChargeResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r UpdateChargeResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r UpdateChargeResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateChargeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateChargeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateChargeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateChargeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CancelChargeResponse200Headers the declared response headers of an HTTP 200 response for CancelCharge
+type CancelChargeResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse400Headers the declared response headers of an HTTP 400 response for CancelCharge
+type CancelChargeResponse400Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse401Headers the declared response headers of an HTTP 401 response for CancelCharge
+type CancelChargeResponse401Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse404Headers the declared response headers of an HTTP 404 response for CancelCharge
+type CancelChargeResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse405Headers the declared response headers of an HTTP 405 response for CancelCharge
+type CancelChargeResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse408Headers the declared response headers of an HTTP 408 response for CancelCharge
+type CancelChargeResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse409Headers the declared response headers of an HTTP 409 response for CancelCharge
+type CancelChargeResponse409Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse413Headers the declared response headers of an HTTP 413 response for CancelCharge
+type CancelChargeResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse415Headers the declared response headers of an HTTP 415 response for CancelCharge
+type CancelChargeResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse422Headers the declared response headers of an HTTP 422 response for CancelCharge
+type CancelChargeResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse429Headers the declared response headers of an HTTP 429 response for CancelCharge
+type CancelChargeResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse500Headers the declared response headers of an HTTP 500 response for CancelCharge
+type CancelChargeResponse500Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelChargeResponse503Headers the declared response headers of an HTTP 503 response for CancelCharge
+type CancelChargeResponse503Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type CancelChargeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ChargeCanceled
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *KeyedBadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *KeyedUnauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *NotNow
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *KeyedInternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *OutcomeUnknown
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CancelChargeResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CancelChargeResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CancelChargeResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CancelChargeResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CancelChargeResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *CancelChargeResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CancelChargeResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *CancelChargeResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *CancelChargeResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CancelChargeResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CancelChargeResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CancelChargeResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CancelChargeResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CancelChargeResponse) GetJSON200() *ChargeCanceled {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CancelChargeResponse) GetJSON400() *KeyedBadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CancelChargeResponse) GetJSON401() *KeyedUnauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CancelChargeResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r CancelChargeResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r CancelChargeResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r CancelChargeResponse) GetJSON409() *NotNow {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r CancelChargeResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r CancelChargeResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r CancelChargeResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CancelChargeResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CancelChargeResponse) GetJSON500() *KeyedInternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r CancelChargeResponse) GetJSON503() *OutcomeUnknown {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r CancelChargeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CancelChargeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CancelChargeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CancelChargeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CaptureChargeResponse200Headers the declared response headers of an HTTP 200 response for CaptureCharge
 type CaptureChargeResponse200Headers struct {
 	CacheControl        string
@@ -4307,6 +10859,8 @@ type CaptureChargeResponse429Headers struct {
 type CaptureChargeResponse500Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
 	PreferenceApplied   *string
 	RequestID           string
 	StripeShouldRetry   string
@@ -4469,6 +11023,335 @@ func (r CaptureChargeResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CaptureChargeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListDisputesResponse200Headers the declared response headers of an HTTP 200 response for ListDisputes
+type ListDisputesResponse200Headers struct {
+	CacheControl        string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// ListDisputesResponse400Headers the declared response headers of an HTTP 400 response for ListDisputes
+type ListDisputesResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListDisputesResponse401Headers the declared response headers of an HTTP 401 response for ListDisputes
+type ListDisputesResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// ListDisputesResponse405Headers the declared response headers of an HTTP 405 response for ListDisputes
+type ListDisputesResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListDisputesResponse429Headers the declared response headers of an HTTP 429 response for ListDisputes
+type ListDisputesResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListDisputesResponse500Headers the declared response headers of an HTTP 500 response for ListDisputes
+type ListDisputesResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListDisputesResponse503Headers the declared response headers of an HTTP 503 response for ListDisputes
+type ListDisputesResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type ListDisputesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ListDisputes200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListDisputesResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListDisputesResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListDisputesResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListDisputesResponse405Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListDisputesResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListDisputesResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListDisputesResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListDisputesResponse) GetJSON200() *ListDisputes200JSONResponseBody {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ListDisputesResponse) GetJSON400() *BadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ListDisputesResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r ListDisputesResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ListDisputesResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ListDisputesResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r ListDisputesResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ListDisputesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListDisputesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListDisputesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListDisputesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetDisputeResponse200Headers the declared response headers of an HTTP 200 response for GetDispute
+type GetDisputeResponse200Headers struct {
+	CacheControl        string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse400Headers the declared response headers of an HTTP 400 response for GetDispute
+type GetDisputeResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse401Headers the declared response headers of an HTTP 401 response for GetDispute
+type GetDisputeResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse404Headers the declared response headers of an HTTP 404 response for GetDispute
+type GetDisputeResponse404Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse405Headers the declared response headers of an HTTP 405 response for GetDispute
+type GetDisputeResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse429Headers the declared response headers of an HTTP 429 response for GetDispute
+type GetDisputeResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse500Headers the declared response headers of an HTTP 500 response for GetDispute
+type GetDisputeResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetDisputeResponse503Headers the declared response headers of an HTTP 503 response for GetDispute
+type GetDisputeResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type GetDisputeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *GetDispute200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetDisputeResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *GetDisputeResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetDisputeResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *GetDisputeResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetDisputeResponse405Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetDisputeResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *GetDisputeResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetDisputeResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetDisputeResponse) GetJSON200() *GetDispute200JSONResponseBody {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r GetDisputeResponse) GetJSON400() *BadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetDisputeResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r GetDisputeResponse) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r GetDisputeResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r GetDisputeResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r GetDisputeResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r GetDisputeResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDisputeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDisputeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDisputeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDisputeResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -5226,6 +12109,1793 @@ func (r GetIdempotencyKeyResponse) ContentType() string {
 	return ""
 }
 
+// ListPaymentIntentsResponse200Headers the declared response headers of an HTTP 200 response for ListPaymentIntents
+type ListPaymentIntentsResponse200Headers struct {
+	CacheControl        string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// ListPaymentIntentsResponse400Headers the declared response headers of an HTTP 400 response for ListPaymentIntents
+type ListPaymentIntentsResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListPaymentIntentsResponse401Headers the declared response headers of an HTTP 401 response for ListPaymentIntents
+type ListPaymentIntentsResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// ListPaymentIntentsResponse405Headers the declared response headers of an HTTP 405 response for ListPaymentIntents
+type ListPaymentIntentsResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListPaymentIntentsResponse429Headers the declared response headers of an HTTP 429 response for ListPaymentIntents
+type ListPaymentIntentsResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListPaymentIntentsResponse500Headers the declared response headers of an HTTP 500 response for ListPaymentIntents
+type ListPaymentIntentsResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ListPaymentIntentsResponse503Headers the declared response headers of an HTTP 503 response for ListPaymentIntents
+type ListPaymentIntentsResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type ListPaymentIntentsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PaymentIntentList
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListPaymentIntentsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListPaymentIntentsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListPaymentIntentsResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ListPaymentIntentsResponse405Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListPaymentIntentsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListPaymentIntentsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListPaymentIntentsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON200() *PaymentIntentList {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON400() *BadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r ListPaymentIntentsResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ListPaymentIntentsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPaymentIntentsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPaymentIntentsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListPaymentIntentsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CreatePaymentIntentResponse201Headers the declared response headers of an HTTP 201 response for CreatePaymentIntent
+type CreatePaymentIntentResponse201Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	Location            string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse400Headers the declared response headers of an HTTP 400 response for CreatePaymentIntent
+type CreatePaymentIntentResponse400Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse401Headers the declared response headers of an HTTP 401 response for CreatePaymentIntent
+type CreatePaymentIntentResponse401Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse402Headers the declared response headers of an HTTP 402 response for CreatePaymentIntent
+type CreatePaymentIntentResponse402Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for CreatePaymentIntent
+type CreatePaymentIntentResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse405Headers the declared response headers of an HTTP 405 response for CreatePaymentIntent
+type CreatePaymentIntentResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse408Headers the declared response headers of an HTTP 408 response for CreatePaymentIntent
+type CreatePaymentIntentResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse409Headers the declared response headers of an HTTP 409 response for CreatePaymentIntent
+type CreatePaymentIntentResponse409Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse413Headers the declared response headers of an HTTP 413 response for CreatePaymentIntent
+type CreatePaymentIntentResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse415Headers the declared response headers of an HTTP 415 response for CreatePaymentIntent
+type CreatePaymentIntentResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse422Headers the declared response headers of an HTTP 422 response for CreatePaymentIntent
+type CreatePaymentIntentResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse429Headers the declared response headers of an HTTP 429 response for CreatePaymentIntent
+type CreatePaymentIntentResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse500Headers the declared response headers of an HTTP 500 response for CreatePaymentIntent
+type CreatePaymentIntentResponse500Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreatePaymentIntentResponse503Headers the declared response headers of an HTTP 503 response for CreatePaymentIntent
+type CreatePaymentIntentResponse503Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type CreatePaymentIntentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *IntentCreated
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *KeyedBadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *KeyedUnauthorized
+	// JSON402 the response for an HTTP 402 `application/json` response
+	JSON402 *IntentDeclined
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *NotNow
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *KeyedInternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *OutcomeUnknown
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *CreatePaymentIntentResponse201Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CreatePaymentIntentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreatePaymentIntentResponse401Headers
+	// Headers402 the parsed response headers for an HTTP 402 response
+	Headers402 *CreatePaymentIntentResponse402Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CreatePaymentIntentResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CreatePaymentIntentResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *CreatePaymentIntentResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CreatePaymentIntentResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *CreatePaymentIntentResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *CreatePaymentIntentResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CreatePaymentIntentResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreatePaymentIntentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CreatePaymentIntentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CreatePaymentIntentResponse503Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON201() *IntentCreated {
+	return r.JSON201
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON400() *KeyedBadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
+	return r.JSON401
+}
+
+// GetJSON402 returns the response for an HTTP 402 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON402() *IntentDeclined {
+	return r.JSON402
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON409() *NotNow {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON500() *KeyedInternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON503() *OutcomeUnknown {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r CreatePaymentIntentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreatePaymentIntentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreatePaymentIntentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreatePaymentIntentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetPaymentIntentResponse200Headers the declared response headers of an HTTP 200 response for GetPaymentIntent
+type GetPaymentIntentResponse200Headers struct {
+	CacheControl        string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse400Headers the declared response headers of an HTTP 400 response for GetPaymentIntent
+type GetPaymentIntentResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse401Headers the declared response headers of an HTTP 401 response for GetPaymentIntent
+type GetPaymentIntentResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for GetPaymentIntent
+type GetPaymentIntentResponse404Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse405Headers the declared response headers of an HTTP 405 response for GetPaymentIntent
+type GetPaymentIntentResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse429Headers the declared response headers of an HTTP 429 response for GetPaymentIntent
+type GetPaymentIntentResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse500Headers the declared response headers of an HTTP 500 response for GetPaymentIntent
+type GetPaymentIntentResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// GetPaymentIntentResponse503Headers the declared response headers of an HTTP 503 response for GetPaymentIntent
+type GetPaymentIntentResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type GetPaymentIntentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *GetPaymentIntent200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetPaymentIntentResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *GetPaymentIntentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetPaymentIntentResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *GetPaymentIntentResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *GetPaymentIntentResponse405Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetPaymentIntentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *GetPaymentIntentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetPaymentIntentResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON200() *GetPaymentIntent200JSONResponseBody {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON400() *BadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r GetPaymentIntentResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r GetPaymentIntentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetPaymentIntentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetPaymentIntentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetPaymentIntentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UpdatePaymentIntentResponse200Headers the declared response headers of an HTTP 200 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse400Headers the declared response headers of an HTTP 400 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse400Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse401Headers the declared response headers of an HTTP 401 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse401Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse405Headers the declared response headers of an HTTP 405 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse408Headers the declared response headers of an HTTP 408 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse409Headers the declared response headers of an HTTP 409 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse409Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse413Headers the declared response headers of an HTTP 413 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse415Headers the declared response headers of an HTTP 415 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse422Headers the declared response headers of an HTTP 422 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse429Headers the declared response headers of an HTTP 429 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse500Headers the declared response headers of an HTTP 500 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse500Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdatePaymentIntentResponse503Headers the declared response headers of an HTTP 503 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse503Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type UpdatePaymentIntentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *IntentUpdated
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *KeyedBadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *KeyedUnauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *NotNow
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *KeyedInternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *OutcomeUnknown
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdatePaymentIntentResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *UpdatePaymentIntentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UpdatePaymentIntentResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *UpdatePaymentIntentResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *UpdatePaymentIntentResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *UpdatePaymentIntentResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *UpdatePaymentIntentResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *UpdatePaymentIntentResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *UpdatePaymentIntentResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *UpdatePaymentIntentResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *UpdatePaymentIntentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *UpdatePaymentIntentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *UpdatePaymentIntentResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON200() *IntentUpdated {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON400() *KeyedBadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON409() *NotNow {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON500() *KeyedInternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON503() *OutcomeUnknown {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdatePaymentIntentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdatePaymentIntentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdatePaymentIntentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdatePaymentIntentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CancelPaymentIntentResponse200Headers the declared response headers of an HTTP 200 response for CancelPaymentIntent
+type CancelPaymentIntentResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse400Headers the declared response headers of an HTTP 400 response for CancelPaymentIntent
+type CancelPaymentIntentResponse400Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse401Headers the declared response headers of an HTTP 401 response for CancelPaymentIntent
+type CancelPaymentIntentResponse401Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for CancelPaymentIntent
+type CancelPaymentIntentResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse405Headers the declared response headers of an HTTP 405 response for CancelPaymentIntent
+type CancelPaymentIntentResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse408Headers the declared response headers of an HTTP 408 response for CancelPaymentIntent
+type CancelPaymentIntentResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse409Headers the declared response headers of an HTTP 409 response for CancelPaymentIntent
+type CancelPaymentIntentResponse409Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse413Headers the declared response headers of an HTTP 413 response for CancelPaymentIntent
+type CancelPaymentIntentResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse415Headers the declared response headers of an HTTP 415 response for CancelPaymentIntent
+type CancelPaymentIntentResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse422Headers the declared response headers of an HTTP 422 response for CancelPaymentIntent
+type CancelPaymentIntentResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse429Headers the declared response headers of an HTTP 429 response for CancelPaymentIntent
+type CancelPaymentIntentResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse500Headers the declared response headers of an HTTP 500 response for CancelPaymentIntent
+type CancelPaymentIntentResponse500Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CancelPaymentIntentResponse503Headers the declared response headers of an HTTP 503 response for CancelPaymentIntent
+type CancelPaymentIntentResponse503Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type CancelPaymentIntentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *IntentCanceled
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *KeyedBadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *KeyedUnauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *NotNow
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *KeyedInternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *OutcomeUnknown
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CancelPaymentIntentResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CancelPaymentIntentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CancelPaymentIntentResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CancelPaymentIntentResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CancelPaymentIntentResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *CancelPaymentIntentResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CancelPaymentIntentResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *CancelPaymentIntentResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *CancelPaymentIntentResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CancelPaymentIntentResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CancelPaymentIntentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CancelPaymentIntentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CancelPaymentIntentResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON200() *IntentCanceled {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON400() *KeyedBadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON409() *NotNow {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON500() *KeyedInternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON503() *OutcomeUnknown {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r CancelPaymentIntentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CancelPaymentIntentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CancelPaymentIntentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CancelPaymentIntentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CapturePaymentIntentResponse200Headers the declared response headers of an HTTP 200 response for CapturePaymentIntent
+type CapturePaymentIntentResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse400Headers the declared response headers of an HTTP 400 response for CapturePaymentIntent
+type CapturePaymentIntentResponse400Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse401Headers the declared response headers of an HTTP 401 response for CapturePaymentIntent
+type CapturePaymentIntentResponse401Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for CapturePaymentIntent
+type CapturePaymentIntentResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse405Headers the declared response headers of an HTTP 405 response for CapturePaymentIntent
+type CapturePaymentIntentResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse408Headers the declared response headers of an HTTP 408 response for CapturePaymentIntent
+type CapturePaymentIntentResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse409Headers the declared response headers of an HTTP 409 response for CapturePaymentIntent
+type CapturePaymentIntentResponse409Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse413Headers the declared response headers of an HTTP 413 response for CapturePaymentIntent
+type CapturePaymentIntentResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse415Headers the declared response headers of an HTTP 415 response for CapturePaymentIntent
+type CapturePaymentIntentResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse422Headers the declared response headers of an HTTP 422 response for CapturePaymentIntent
+type CapturePaymentIntentResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse429Headers the declared response headers of an HTTP 429 response for CapturePaymentIntent
+type CapturePaymentIntentResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse500Headers the declared response headers of an HTTP 500 response for CapturePaymentIntent
+type CapturePaymentIntentResponse500Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CapturePaymentIntentResponse503Headers the declared response headers of an HTTP 503 response for CapturePaymentIntent
+type CapturePaymentIntentResponse503Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type CapturePaymentIntentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *IntentCaptured
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *KeyedBadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *KeyedUnauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *NotNow
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *KeyedInternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *OutcomeUnknown
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CapturePaymentIntentResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CapturePaymentIntentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CapturePaymentIntentResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *CapturePaymentIntentResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CapturePaymentIntentResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *CapturePaymentIntentResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CapturePaymentIntentResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *CapturePaymentIntentResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *CapturePaymentIntentResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CapturePaymentIntentResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CapturePaymentIntentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CapturePaymentIntentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CapturePaymentIntentResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON200() *IntentCaptured {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON400() *KeyedBadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON409() *NotNow {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON500() *KeyedInternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON503() *OutcomeUnknown {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r CapturePaymentIntentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CapturePaymentIntentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CapturePaymentIntentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CapturePaymentIntentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ConfirmPaymentIntentResponse200Headers the declared response headers of an HTTP 200 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse400Headers the declared response headers of an HTTP 400 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse400Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse401Headers the declared response headers of an HTTP 401 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse401Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse402Headers the declared response headers of an HTTP 402 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse402Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse404Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse405Headers the declared response headers of an HTTP 405 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse408Headers the declared response headers of an HTTP 408 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse409Headers the declared response headers of an HTTP 409 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse409Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse413Headers the declared response headers of an HTTP 413 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse415Headers the declared response headers of an HTTP 415 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse422Headers the declared response headers of an HTTP 422 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse429Headers the declared response headers of an HTTP 429 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse500Headers the declared response headers of an HTTP 500 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse500Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// ConfirmPaymentIntentResponse503Headers the declared response headers of an HTTP 503 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse503Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type ConfirmPaymentIntentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *IntentConfirmed
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *KeyedBadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *KeyedUnauthorized
+	// JSON402 the response for an HTTP 402 `application/json` response
+	JSON402 *IntentDeclined
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *KeyedNotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *NotNow
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *KeyedInternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *OutcomeUnknown
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ConfirmPaymentIntentResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ConfirmPaymentIntentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ConfirmPaymentIntentResponse401Headers
+	// Headers402 the parsed response headers for an HTTP 402 response
+	Headers402 *ConfirmPaymentIntentResponse402Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ConfirmPaymentIntentResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *ConfirmPaymentIntentResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *ConfirmPaymentIntentResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ConfirmPaymentIntentResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *ConfirmPaymentIntentResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *ConfirmPaymentIntentResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *ConfirmPaymentIntentResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ConfirmPaymentIntentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ConfirmPaymentIntentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ConfirmPaymentIntentResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON200() *IntentConfirmed {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON400() *KeyedBadRequest {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
+	return r.JSON401
+}
+
+// GetJSON402 returns the response for an HTTP 402 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON402() *IntentDeclined {
+	return r.JSON402
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON404() *KeyedNotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON409() *NotNow {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON500() *KeyedInternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON503() *OutcomeUnknown {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ConfirmPaymentIntentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ConfirmPaymentIntentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConfirmPaymentIntentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ConfirmPaymentIntentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListRefundsResponse200Headers the declared response headers of an HTTP 200 response for ListRefunds
 type ListRefundsResponse200Headers struct {
 	CacheControl        string
@@ -5289,7 +13959,7 @@ type ListRefundsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *RefundList
+	JSON200 *ListRefunds200JSONResponseBody
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
@@ -5319,7 +13989,7 @@ type ListRefundsResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r ListRefundsResponse) GetJSON200() *RefundList {
+func (r ListRefundsResponse) GetJSON200() *ListRefunds200JSONResponseBody {
 	return r.JSON200
 }
 
@@ -5496,6 +14166,8 @@ type CreateRefundResponse429Headers struct {
 type CreateRefundResponse500Headers struct {
 	CacheControl        string
 	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
 	PreferenceApplied   *string
 	RequestID           string
 	StripeShouldRetry   string
@@ -5735,7 +14407,7 @@ type GetRefundResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Refund
+	JSON200 *GetRefund200JSONResponseBody
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
@@ -5769,7 +14441,7 @@ type GetRefundResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r GetRefundResponse) GetJSON200() *Refund {
+func (r GetRefundResponse) GetJSON200() *GetRefund200JSONResponseBody {
 	return r.JSON200
 }
 
@@ -5987,6 +14659,239 @@ func (r ListWebhookEndpointsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListWebhookEndpointsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CreateWebhookEndpointResponse201Headers the declared response headers of an HTTP 201 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse201Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	Location            string
+	OriginalRequest     *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse400Headers the declared response headers of an HTTP 400 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse401Headers the declared response headers of an HTTP 401 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse405Headers the declared response headers of an HTTP 405 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse408Headers the declared response headers of an HTTP 408 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse413Headers the declared response headers of an HTTP 413 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse415Headers the declared response headers of an HTTP 415 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse422Headers the declared response headers of an HTTP 422 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse429Headers the declared response headers of an HTTP 429 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse500Headers the declared response headers of an HTTP 500 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// CreateWebhookEndpointResponse503Headers the declared response headers of an HTTP 503 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type CreateWebhookEndpointResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *WebhookEndpoint
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *EndpointRefused
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *CreateWebhookEndpointResponse201Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *CreateWebhookEndpointResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateWebhookEndpointResponse401Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *CreateWebhookEndpointResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *CreateWebhookEndpointResponse408Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *CreateWebhookEndpointResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *CreateWebhookEndpointResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *CreateWebhookEndpointResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreateWebhookEndpointResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *CreateWebhookEndpointResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *CreateWebhookEndpointResponse503Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON201() *WebhookEndpoint {
+	return r.JSON201
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON400() *EndpointRefused {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateWebhookEndpointResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateWebhookEndpointResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateWebhookEndpointResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateWebhookEndpointResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6333,6 +15238,255 @@ func (r GetWebhookEndpointResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetWebhookEndpointResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UpdateWebhookEndpointResponse200Headers the declared response headers of an HTTP 200 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse200Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	IdempotentReplayed  *string
+	OriginalRequest     *string
+	RequestID           string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse400Headers the declared response headers of an HTTP 400 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse400Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse401Headers the declared response headers of an HTTP 401 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse401Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse404Headers the declared response headers of an HTTP 404 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse404Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse405Headers the declared response headers of an HTTP 405 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse405Headers struct {
+	Allow               string
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse408Headers the declared response headers of an HTTP 408 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse408Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse413Headers the declared response headers of an HTTP 413 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse413Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse415Headers the declared response headers of an HTTP 415 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse415Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse422Headers the declared response headers of an HTTP 422 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse422Headers struct {
+	CacheControl        string
+	IdempotencyKey      *string
+	PreferenceApplied   *string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse429Headers the declared response headers of an HTTP 429 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse429Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse500Headers the declared response headers of an HTTP 500 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse500Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+// UpdateWebhookEndpointResponse503Headers the declared response headers of an HTTP 503 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse503Headers struct {
+	CacheControl        string
+	RequestID           string
+	RetryAfter          int
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
+type UpdateWebhookEndpointResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WebhookEndpointUpdated
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *EndpointRefused
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON405 the response for an HTTP 405 `application/json` response
+	JSON405 *MethodNotAllowed
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *KeyedTimeout
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *RateLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateWebhookEndpointResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *UpdateWebhookEndpointResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UpdateWebhookEndpointResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *UpdateWebhookEndpointResponse404Headers
+	// Headers405 the parsed response headers for an HTTP 405 response
+	Headers405 *UpdateWebhookEndpointResponse405Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *UpdateWebhookEndpointResponse408Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *UpdateWebhookEndpointResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *UpdateWebhookEndpointResponse415Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *UpdateWebhookEndpointResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *UpdateWebhookEndpointResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *UpdateWebhookEndpointResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *UpdateWebhookEndpointResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON200() *WebhookEndpointUpdated {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON400() *EndpointRefused {
+	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON404() *NotFound {
+	return r.JSON404
+}
+
+// GetJSON405 returns the response for an HTTP 405 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON405() *MethodNotAllowed {
+	return r.JSON405
+}
+
+// GetJSON408 returns the response for an HTTP 408 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON408() *KeyedTimeout {
+	return r.JSON408
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON413() *TooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON422 returns the response for an HTTP 422 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON422() *KeyReused {
+	return r.JSON422
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON429() *RateLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON503() *Unavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateWebhookEndpointResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateWebhookEndpointResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateWebhookEndpointResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateWebhookEndpointResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6832,13 +15986,13 @@ func (c *ClientWithResponses) ListChargesWithResponse(ctx context.Context, param
 
 // CreateChargeWithBodyWithResponse Create a charge
 //
-// Charges a customer or a payment source once for the key. What the key already stands for decides:
+// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 //
 // - nothing yet: the request runs;
-// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-// - the same request, begun but left: this request resumes it;
-// - another request: 422, and nothing of the first is revealed.
+// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+// - the same request, interrupted: this request resumes it;
+// - another request: 422, and nothing of that request is revealed.
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -6857,13 +16011,13 @@ func (c *ClientWithResponses) CreateChargeWithBodyWithResponse(ctx context.Conte
 
 // CreateChargeWithResponse Create a charge
 //
-// Charges a customer or a payment source once for the key. What the key already stands for decides:
+// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 //
 // - nothing yet: the request runs;
-// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-// - the same request, begun but left: this request resumes it;
-// - another request: 422, and nothing of the first is revealed.
+// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+// - the same request, interrupted: this request resumes it;
+// - another request: 422, and nothing of that request is revealed.
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -6882,13 +16036,13 @@ func (c *ClientWithResponses) CreateChargeWithResponse(ctx context.Context, para
 
 // CreateChargeWithFormdataBodyWithResponse Create a charge
 //
-// Charges a customer or a payment source once for the key. What the key already stands for decides:
+// Charges a customer or a payment source once for the key. What happens depends on what the key already stands for:
 //
 // - nothing yet: the request runs;
-// - the same request, finished: the stored status, headers and bytes again, with `Idempotent-Replayed: true`;
-// - the same request, running: 409, or with `Prefer: wait=N` its result, when it comes within N seconds;
-// - the same request, begun but left: this request resumes it;
-// - another request: 422, and nothing of the first is revealed.
+// - the same request, finished: the stored status, headers and bytes are sent again, with `Idempotent-Replayed: true`;
+// - the same request, running: 409, or with `Prefer: wait=N` its result, if it comes within N seconds;
+// - the same request, interrupted: this request resumes it;
+// - another request: 422, and nothing of that request is revealed.
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
@@ -6907,26 +16061,106 @@ func (c *ClientWithResponses) CreateChargeWithFormdataBodyWithResponse(ctx conte
 
 // GetChargeWithResponse Retrieve a charge
 //
-// The charge as it is now. (A replay of the request that made it returns it as it was then.)
+// The charge as it is now. (A replay of the request that created it returns it as it was then.)
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/charges/{id} (the `GetCharge` operationId).
-func (c *ClientWithResponses) GetChargeWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetChargeResponse, error) {
-	rsp, err := c.GetCharge(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetChargeWithResponse(ctx context.Context, id string, params *GetChargeParams, reqEditors ...RequestEditorFn) (*GetChargeResponse, error) {
+	rsp, err := c.GetCharge(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseGetChargeResponse(rsp)
 }
 
+// UpdateChargeWithBodyWithResponse Change a charge's texts
+//
+// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+//
+// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+// key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+func (c *ClientWithResponses) UpdateChargeWithBodyWithResponse(ctx context.Context, id string, params *UpdateChargeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateChargeResponse, error) {
+	rsp, err := c.UpdateChargeWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateChargeResponse(rsp)
+}
+
+// UpdateChargeWithResponse Change a charge's texts
+//
+// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+//
+// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+// key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+func (c *ClientWithResponses) UpdateChargeWithResponse(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateChargeResponse, error) {
+	rsp, err := c.UpdateCharge(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateChargeResponse(rsp)
+}
+
+// UpdateChargeWithFormdataBodyWithResponse Change a charge's texts
+//
+// Changes the description, the metadata and the receipt address, which move no money; what is not given stays as it is.
+// Pairs of `metadata` are merged: a pair with an empty value is taken away, and `metadata=`, or `null`, takes all away.
+// The change takes place here: what the payment provider keeps, and mails, is what the charge was made with.
+//
+// A change has an event, `charge.updated`. A charge whose outcome is not known yet is a 409, which does not spend the
+// key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/charges/{id} (the `UpdateCharge` operationId).
+func (c *ClientWithResponses) UpdateChargeWithFormdataBodyWithResponse(ctx context.Context, id string, params *UpdateChargeParams, body UpdateChargeFormdataRequestBody, reqEditors ...RequestEditorFn) (*UpdateChargeResponse, error) {
+	rsp, err := c.UpdateChargeWithFormdataBody(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateChargeResponse(rsp)
+}
+
+// CancelChargeWithResponse Cancel a charge
+//
+// Ends a charge whose money was not taken: lets go of what was authorised with `capture: false`, or ends a charge that
+// waits for its payer. A charge that was let go of is shown as with Stripe: `captured` false, `refunded` true. One whose
+// payer did not go through with it is `failed`. No body is needed, and there are no parameters.
+//
+// Of a capture and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/charges/{id}/cancel (the `CancelCharge` operationId).
+func (c *ClientWithResponses) CancelChargeWithResponse(ctx context.Context, id string, params *CancelChargeParams, reqEditors ...RequestEditorFn) (*CancelChargeResponse, error) {
+	rsp, err := c.CancelCharge(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelChargeResponse(rsp)
+}
+
 // CaptureChargeWithBodyWithResponse Capture a charge
 //
-// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-// released. No body, with or without a `Content-Type`, captures all of it.
+// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 //
-// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6941,11 +16175,11 @@ func (c *ClientWithResponses) CaptureChargeWithBodyWithResponse(ctx context.Cont
 
 // CaptureChargeWithResponse Capture a charge
 //
-// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-// released. No body, with or without a `Content-Type`, captures all of it.
+// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 //
-// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6960,11 +16194,11 @@ func (c *ClientWithResponses) CaptureChargeWithResponse(ctx context.Context, id 
 
 // CaptureChargeWithFormdataBodyWithResponse Capture a charge
 //
-// Takes the money of a charge that was made with `capture: false`, wholly or in part, once: what is not taken is
-// released. No body, with or without a `Content-Type`, captures all of it.
+// Takes the money of a charge that was created with `capture: false`, all of it or a part. A charge is captured once;
+// what is not taken is released. An empty body, with or without a `Content-Type`, captures all of it.
 //
-// A charge that cannot be captured as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. One that turns out to be captured at the provider, with what is asked for, is a 200.
+// A charge that cannot be captured in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. If the provider has captured the charge already, with this amount, the answer is a 200.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6977,14 +16211,44 @@ func (c *ClientWithResponses) CaptureChargeWithFormdataBodyWithResponse(ctx cont
 	return ParseCaptureChargeResponse(rsp)
 }
 
+// ListDisputesWithResponse List disputes
+//
+// The disputes of the account's charges, newest first, as the provider last told of them. A charge may have several.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/disputes (the `ListDisputes` operationId).
+func (c *ClientWithResponses) ListDisputesWithResponse(ctx context.Context, params *ListDisputesParams, reqEditors ...RequestEditorFn) (*ListDisputesResponse, error) {
+	rsp, err := c.ListDisputes(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListDisputesResponse(rsp)
+}
+
+// GetDisputeWithResponse Retrieve a dispute
+//
+// The dispute as the provider last told of it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/disputes/{id} (the `GetDispute` operationId).
+func (c *ClientWithResponses) GetDisputeWithResponse(ctx context.Context, id string, params *GetDisputeParams, reqEditors ...RequestEditorFn) (*GetDisputeResponse, error) {
+	rsp, err := c.GetDispute(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDisputeResponse(rsp)
+}
+
 // ListEventsWithResponse List events
 //
-// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late comes
-// after all that anybody has seen. Read on from the last event that you have with `starting_after`; at the end come back
-// later with the same cursor. Nothing is missed, and nothing comes twice.
+// Every event of the account, **the oldest first**, in the order in which they became visible: an event that commits late
+// comes after all that anybody has seen. Read on from the last event that you have with `starting_after`. At the end, come
+// back later with the same cursor. You miss nothing, and nothing comes twice.
 //
 // Events are kept for 30 days unless configured otherwise, and longer while an endpoint or a stream does not have them. The
-// cursor of a reader that stays away longer is a 400 `resource_missing`: begin again without one.
+// cursor of a reader that stays away longer is a 400 `resource_missing`: start again without a cursor.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7014,10 +16278,11 @@ func (c *ClientWithResponses) GetEventWithResponse(ctx context.Context, id strin
 
 // ResendEventWithBodyWithResponse Deliver an event again
 //
-// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+// for. No body is needed.
 //
-// An event or an endpoint that is not there is a 404; `param` tells which of them.
+// An event or an endpoint that does not exist is a 404; `param` names which of them.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7032,10 +16297,11 @@ func (c *ClientWithResponses) ResendEventWithBodyWithResponse(ctx context.Contex
 
 // ResendEventWithResponse Deliver an event again
 //
-// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+// for. No body is needed.
 //
-// An event or an endpoint that is not there is a 404; `param` tells which of them.
+// An event or an endpoint that does not exist is a 404; `param` names which of them.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7050,10 +16316,11 @@ func (c *ClientWithResponses) ResendEventWithResponse(ctx context.Context, id st
 
 // ResendEventWithFormdataBodyWithResponse Deliver an event again
 //
-// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event; a consumer that dedupes
-// by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it asks for. No body is needed.
+// Queues the stored bytes, under the same id, once more for every enabled endpoint that wants the event. A consumer that
+// dedupes by the id does nothing new. `webhook_endpoint` sends it to that endpoint only, whatever types it is registered
+// for. No body is needed.
 //
-// An event or an endpoint that is not there is a 404; `param` tells which of them.
+// An event or an endpoint that does not exist is a 404; `param` names which of them.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7066,10 +16333,10 @@ func (c *ClientWithResponses) ResendEventWithFormdataBodyWithResponse(ctx contex
 	return ParseResendEventResponse(rsp)
 }
 
-// GetIdempotencyKeyWithResponse Tell what became of a key
+// GetIdempotencyKeyWithResponse Retrieve an idempotency key
 //
-// For finding out, after a crash on your side, whether a request arrived and how far it got. Only keys of the
-// account's own requests are found, and finished keys only until they expire.
+// Shows, after a crash on your side, whether a request arrived and how far it got. Only keys of the account's own
+// requests are found, and finished keys only until they expire.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7082,9 +16349,343 @@ func (c *ClientWithResponses) GetIdempotencyKeyWithResponse(ctx context.Context,
 	return ParseGetIdempotencyKeyResponse(rsp)
 }
 
+// ListPaymentIntentsWithResponse List payment intents
+//
+// The account's payment intents, newest first, as they are now.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/payment_intents (the `ListPaymentIntents` operationId).
+func (c *ClientWithResponses) ListPaymentIntentsWithResponse(ctx context.Context, params *ListPaymentIntentsParams, reqEditors ...RequestEditorFn) (*ListPaymentIntentsResponse, error) {
+	rsp, err := c.ListPaymentIntents(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPaymentIntentsResponse(rsp)
+}
+
+// CreatePaymentIntentWithBodyWithResponse Create a payment intent
+//
+// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+//
+// Its `reference` is taken from its creation on, until it is cancelled.
+//
+// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+// payment.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+func (c *ClientWithResponses) CreatePaymentIntentWithBodyWithResponse(ctx context.Context, params *CreatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreatePaymentIntentResponse, error) {
+	rsp, err := c.CreatePaymentIntentWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreatePaymentIntentResponse(rsp)
+}
+
+// CreatePaymentIntentWithResponse Create a payment intent
+//
+// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+//
+// Its `reference` is taken from its creation on, until it is cancelled.
+//
+// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+// payment.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+func (c *ClientWithResponses) CreatePaymentIntentWithResponse(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*CreatePaymentIntentResponse, error) {
+	rsp, err := c.CreatePaymentIntent(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreatePaymentIntentResponse(rsp)
+}
+
+// CreatePaymentIntentWithFormdataBodyWithResponse Create a payment intent
+//
+// Makes a payment intent once for the key, and with `confirm: true` confirms it at once. An intent is paid once at most,
+// however often it is confirmed, here or by the payer's browser. What a key stands for is said at `POST /v1/charges`.
+//
+// Its `reference` is taken from its creation on, until it is cancelled.
+//
+// Declined with `confirm: true`, the answer is a 402: the intent is in `payment_intent`, and waits for another means of
+// payment.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents (the `CreatePaymentIntent` operationId).
+func (c *ClientWithResponses) CreatePaymentIntentWithFormdataBodyWithResponse(ctx context.Context, params *CreatePaymentIntentParams, body CreatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*CreatePaymentIntentResponse, error) {
+	rsp, err := c.CreatePaymentIntentWithFormdataBody(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreatePaymentIntentResponse(rsp)
+}
+
+// GetPaymentIntentWithResponse Retrieve a payment intent
+//
+// The payment intent as it is now. (A replay of a request that changed it returns it as it was then.)
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/payment_intents/{id} (the `GetPaymentIntent` operationId).
+func (c *ClientWithResponses) GetPaymentIntentWithResponse(ctx context.Context, id string, params *GetPaymentIntentParams, reqEditors ...RequestEditorFn) (*GetPaymentIntentResponse, error) {
+	rsp, err := c.GetPaymentIntent(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetPaymentIntentResponse(rsp)
+}
+
+// UpdatePaymentIntentWithBodyWithResponse Change a payment intent
+//
+// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+// empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+// `Idempotency-Key`, it has a random one of its own.
+//
+// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+// spends the key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+func (c *ClientWithResponses) UpdatePaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *UpdatePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdatePaymentIntentResponse, error) {
+	rsp, err := c.UpdatePaymentIntentWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdatePaymentIntentResponse(rsp)
+}
+
+// UpdatePaymentIntentWithResponse Change a payment intent
+//
+// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+// empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+// `Idempotency-Key`, it has a random one of its own.
+//
+// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+// spends the key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+func (c *ClientWithResponses) UpdatePaymentIntentWithResponse(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdatePaymentIntentResponse, error) {
+	rsp, err := c.UpdatePaymentIntent(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdatePaymentIntentResponse(rsp)
+}
+
+// UpdatePaymentIntentWithFormdataBodyWithResponse Change a payment intent
+//
+// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
+// empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
+// `Idempotency-Key`, it has a random one of its own.
+//
+// An intent whose status does not allow the change is a 400, and one whose confirmation has no outcome yet a 409; neither
+// spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id} (the `UpdatePaymentIntent` operationId).
+func (c *ClientWithResponses) UpdatePaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *UpdatePaymentIntentParams, body UpdatePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*UpdatePaymentIntentResponse, error) {
+	rsp, err := c.UpdatePaymentIntentWithFormdataBody(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdatePaymentIntentResponse(rsp)
+}
+
+// CancelPaymentIntentWithBodyWithResponse Cancel a payment intent
+//
+// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+//
+// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+func (c *ClientWithResponses) CancelPaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *CancelPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CancelPaymentIntentResponse, error) {
+	rsp, err := c.CancelPaymentIntentWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelPaymentIntentResponse(rsp)
+}
+
+// CancelPaymentIntentWithResponse Cancel a payment intent
+//
+// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+//
+// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+func (c *ClientWithResponses) CancelPaymentIntentWithResponse(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*CancelPaymentIntentResponse, error) {
+	rsp, err := c.CancelPaymentIntent(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelPaymentIntentResponse(rsp)
+}
+
+// CancelPaymentIntentWithFormdataBodyWithResponse Cancel a payment intent
+//
+// Ends an intent that nobody has paid, or lets go of what it holds. Nothing can be charged with it afterwards.
+//
+// Of a confirmation and a cancellation one wins: the other is a 400, or a 409 while the first has no outcome yet; neither
+// spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/cancel (the `CancelPaymentIntent` operationId).
+func (c *ClientWithResponses) CancelPaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *CancelPaymentIntentParams, body CancelPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*CancelPaymentIntentResponse, error) {
+	rsp, err := c.CancelPaymentIntentWithFormdataBody(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelPaymentIntentResponse(rsp)
+}
+
+// CapturePaymentIntentWithBodyWithResponse Capture a payment intent
+//
+// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+// with or without a `Content-Type`, captures all of it.
+//
+// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+func (c *ClientWithResponses) CapturePaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *CapturePaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CapturePaymentIntentResponse, error) {
+	rsp, err := c.CapturePaymentIntentWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCapturePaymentIntentResponse(rsp)
+}
+
+// CapturePaymentIntentWithResponse Capture a payment intent
+//
+// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+// with or without a `Content-Type`, captures all of it.
+//
+// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+func (c *ClientWithResponses) CapturePaymentIntentWithResponse(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*CapturePaymentIntentResponse, error) {
+	rsp, err := c.CapturePaymentIntent(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCapturePaymentIntentResponse(rsp)
+}
+
+// CapturePaymentIntentWithFormdataBodyWithResponse Capture a payment intent
+//
+// Takes the money of an intent at `requires_capture`, all of it or a part; what is not taken is released. An empty body,
+// with or without a `Content-Type`, captures all of it.
+//
+// An intent at another status is a 400, or a 409 while an operation of it has no outcome yet; neither spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/capture (the `CapturePaymentIntent` operationId).
+func (c *ClientWithResponses) CapturePaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *CapturePaymentIntentParams, body CapturePaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*CapturePaymentIntentResponse, error) {
+	rsp, err := c.CapturePaymentIntentWithFormdataBody(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCapturePaymentIntentResponse(rsp)
+}
+
+// ConfirmPaymentIntentWithBodyWithResponse Confirm a payment intent
+//
+// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+//
+// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+//
+// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+// status does not allow it is a 400; neither spends the key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+func (c *ClientWithResponses) ConfirmPaymentIntentWithBodyWithResponse(ctx context.Context, id string, params *ConfirmPaymentIntentParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmPaymentIntentResponse, error) {
+	rsp, err := c.ConfirmPaymentIntentWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmPaymentIntentResponse(rsp)
+}
+
+// ConfirmPaymentIntentWithResponse Confirm a payment intent
+//
+// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+//
+// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+//
+// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+// status does not allow it is a 400; neither spends the key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+func (c *ClientWithResponses) ConfirmPaymentIntentWithResponse(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmPaymentIntentResponse, error) {
+	rsp, err := c.ConfirmPaymentIntent(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmPaymentIntentResponse(rsp)
+}
+
+// ConfirmPaymentIntentWithFormdataBodyWithResponse Confirm a payment intent
+//
+// Charges what the intent was made for. The answer's `status` is `succeeded`, `requires_capture`, `processing`, or
+// `requires_action`: then `next_action` says what the payer has to do, and the intent goes on by itself when that is done.
+//
+// A decline is a 402 with the intent in `payment_intent`. It is then at `requires_payment_method`: confirm it again with
+// another means of payment, under a new key. That is safe, because an intent can succeed only once.
+//
+// A confirmation, a change, a capture or a cancellation while another of them has no outcome yet is a 409; an intent whose
+// status does not allow it is a 400; neither spends the key.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/payment_intents/{id}/confirm (the `ConfirmPaymentIntent` operationId).
+func (c *ClientWithResponses) ConfirmPaymentIntentWithFormdataBodyWithResponse(ctx context.Context, id string, params *ConfirmPaymentIntentParams, body ConfirmPaymentIntentFormdataRequestBody, reqEditors ...RequestEditorFn) (*ConfirmPaymentIntentResponse, error) {
+	rsp, err := c.ConfirmPaymentIntentWithFormdataBody(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmPaymentIntentResponse(rsp)
+}
+
 // ListRefundsWithResponse List refunds
 //
-// The account's refunds, newest first, as they are now.
+// The account's refunds, newest first, as they are now. Refunds of your charges that were made at the provider are
+// among them, from when Paidonce learns of them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7099,12 +16700,14 @@ func (c *ClientWithResponses) ListRefundsWithResponse(ctx context.Context, param
 
 // CreateRefundWithBodyWithResponse Create a refund
 //
-// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-// refuses, so that refunds together never exceed what was captured.
+// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+// refuses, so refunds together never exceed what was captured.
 //
-// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+//
+// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 // is no longer in the charge's `amount_refunded`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -7120,12 +16723,14 @@ func (c *ClientWithResponses) CreateRefundWithBodyWithResponse(ctx context.Conte
 
 // CreateRefundWithResponse Create a refund
 //
-// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-// refuses, so that refunds together never exceed what was captured.
+// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+// refuses, so refunds together never exceed what was captured.
 //
-// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+//
+// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 // is no longer in the charge's `amount_refunded`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -7141,12 +16746,14 @@ func (c *ClientWithResponses) CreateRefundWithResponse(ctx context.Context, para
 
 // CreateRefundWithFormdataBodyWithResponse Create a refund
 //
-// Gives money of a captured charge back, wholly or in part, once for the key; a charge may have several refunds. The
-// amount is reserved on the charge before the provider is asked, and given back only when the provider definitely
-// refuses, so that refunds together never exceed what was captured.
+// Gives back money of a captured charge, all of it or a part, once for the key. A charge may have several refunds. The
+// amount is reserved on the charge before the provider is asked, and released only when the provider definitely
+// refuses, so refunds together never exceed what was captured.
 //
-// A charge that cannot be refunded as things stand is a 400, or a 409 while an operation without an outcome stands in
-// the way; neither spends the key. A refund can fail days after it succeeded: its `status` says so then, and its amount
+// Of a charge that is authorised and not captured, only all of it can be refunded: that lets go of it, as with Stripe.
+//
+// A charge that cannot be refunded in its present state is a 400, or a 409 while an operation of it has no outcome
+// yet; neither spends the key. A refund can fail days after it succeeded. Then its `status` changes, and its amount
 // is no longer in the charge's `amount_refunded`.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
@@ -7162,13 +16769,13 @@ func (c *ClientWithResponses) CreateRefundWithFormdataBodyWithResponse(ctx conte
 
 // GetRefundWithResponse Retrieve a refund
 //
-// The refund as it is now. (A replay of the request that made it returns it as it was then.)
+// The refund as it is now. (A replay of the request that created it returns it as it was then.)
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/refunds/{id} (the `GetRefund` operationId).
-func (c *ClientWithResponses) GetRefundWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetRefundResponse, error) {
-	rsp, err := c.GetRefund(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetRefundWithResponse(ctx context.Context, id string, params *GetRefundParams, reqEditors ...RequestEditorFn) (*GetRefundResponse, error) {
+	rsp, err := c.GetRefund(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -7177,22 +16784,79 @@ func (c *ClientWithResponses) GetRefundWithResponse(ctx context.Context, id stri
 
 // ListWebhookEndpointsWithResponse List webhook endpoints
 //
-// All endpoints of the account, by their ids. There are 50 at most, so there are no pages.
+// The account's endpoints, the newest first. There are 50 at most, so without `limit` that is all of them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/webhook_endpoints (the `ListWebhookEndpoints` operationId).
-func (c *ClientWithResponses) ListWebhookEndpointsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListWebhookEndpointsResponse, error) {
-	rsp, err := c.ListWebhookEndpoints(ctx, reqEditors...)
+func (c *ClientWithResponses) ListWebhookEndpointsWithResponse(ctx context.Context, params *ListWebhookEndpointsParams, reqEditors ...RequestEditorFn) (*ListWebhookEndpointsResponse, error) {
+	rsp, err := c.ListWebhookEndpoints(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseListWebhookEndpointsResponse(rsp)
 }
 
+// CreateWebhookEndpointWithBodyWithResponse Create a webhook endpoint
+//
+// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+//
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+func (c *ClientWithResponses) CreateWebhookEndpointWithBodyWithResponse(ctx context.Context, params *CreateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateWebhookEndpointResponse, error) {
+	rsp, err := c.CreateWebhookEndpointWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateWebhookEndpointResponse(rsp)
+}
+
+// CreateWebhookEndpointWithResponse Create a webhook endpoint
+//
+// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+//
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+func (c *ClientWithResponses) CreateWebhookEndpointWithResponse(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateWebhookEndpointResponse, error) {
+	rsp, err := c.CreateWebhookEndpoint(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateWebhookEndpointResponse(rsp)
+}
+
+// CreateWebhookEndpointWithFormdataBodyWithResponse Create a webhook endpoint
+//
+// Registers an endpoint under a new id. Each request registers one more, unless it repeats the `Idempotency-Key` of an
+// earlier one: then the answer is that of the first, with the same secret. `PUT` is for an id of your own.
+//
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/webhook_endpoints (the `CreateWebhookEndpoint` operationId).
+func (c *ClientWithResponses) CreateWebhookEndpointWithFormdataBodyWithResponse(ctx context.Context, params *CreateWebhookEndpointParams, body CreateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*CreateWebhookEndpointResponse, error) {
+	rsp, err := c.CreateWebhookEndpointWithFormdataBody(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateWebhookEndpointResponse(rsp)
+}
+
 // DeleteWebhookEndpointWithResponse Delete a webhook endpoint
 //
-// Forgets the endpoint, its secrets, and what is queued for it. A second time it is not there, 404; so a 404 after a lost answer means done.
+// Deletes the endpoint, its secrets, and what is queued for it. A second time the answer is 404, so a 404 after a lost answer means that it is deleted.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7220,16 +16884,64 @@ func (c *ClientWithResponses) GetWebhookEndpointWithResponse(ctx context.Context
 	return ParseGetWebhookEndpointResponse(rsp)
 }
 
+// UpdateWebhookEndpointWithBodyWithResponse Update a webhook endpoint
+//
+// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+func (c *ClientWithResponses) UpdateWebhookEndpointWithBodyWithResponse(ctx context.Context, id string, params *UpdateWebhookEndpointParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateWebhookEndpointResponse, error) {
+	rsp, err := c.UpdateWebhookEndpointWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateWebhookEndpointResponse(rsp)
+}
+
+// UpdateWebhookEndpointWithResponse Update a webhook endpoint
+//
+// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+func (c *ClientWithResponses) UpdateWebhookEndpointWithResponse(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateWebhookEndpointResponse, error) {
+	rsp, err := c.UpdateWebhookEndpoint(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateWebhookEndpointResponse(rsp)
+}
+
+// UpdateWebhookEndpointWithFormdataBodyWithResponse Update a webhook endpoint
+//
+// Changes what the request names, and leaves the rest. `disabled` stops deliveries to the endpoint; `false` enables it
+// again, and it then gets what waited for it. The answer has no secret: read the endpoint for it.
+//
+// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/webhook_endpoints/{id} (the `UpdateWebhookEndpoint` operationId).
+func (c *ClientWithResponses) UpdateWebhookEndpointWithFormdataBodyWithResponse(ctx context.Context, id string, params *UpdateWebhookEndpointParams, body UpdateWebhookEndpointFormdataRequestBody, reqEditors ...RequestEditorFn) (*UpdateWebhookEndpointResponse, error) {
+	rsp, err := c.UpdateWebhookEndpointWithFormdataBody(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateWebhookEndpointResponse(rsp)
+}
+
 // PutWebhookEndpointWithBodyWithResponse Register a webhook endpoint
 //
-// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-// ignored. The secret stays the same, and is in the answer each time.
+// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 //
-// A disabled endpoint is enabled by that, and gets what waited for it.
+// This enables a disabled endpoint, which then gets what waited for it.
 //
-// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-// each delivery.
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7244,14 +16956,14 @@ func (c *ClientWithResponses) PutWebhookEndpointWithBodyWithResponse(ctx context
 
 // PutWebhookEndpointWithResponse Register a webhook endpoint
 //
-// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-// ignored. The secret stays the same, and is in the answer each time.
+// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 //
-// A disabled endpoint is enabled by that, and gets what waited for it.
+// This enables a disabled endpoint, which then gets what waited for it.
 //
-// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-// each delivery.
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7266,14 +16978,14 @@ func (c *ClientWithResponses) PutWebhookEndpointWithResponse(ctx context.Context
 
 // PutWebhookEndpointWithFormdataBodyWithResponse Register a webhook endpoint
 //
-// Registers an endpoint under an id of your choice, or replaces what was registered under it: a parameter that is left out has its
-// default value again. Sending it once more changes nothing, so no idempotency key is needed; an `Idempotency-Key` header is
-// ignored. The secret stays the same, and is in the answer each time.
+// Registers an endpoint under an id of your choice, or replaces what was registered under it. A parameter that is left out
+// gets its default value again; `metadata`, which only `POST` sets, stays. Sending the same again changes nothing, so no idempotency key is needed; an
+// `Idempotency-Key` header is ignored. The secret stays the same, and is in the answer each time.
 //
-// A disabled endpoint is enabled by that, and gets what waited for it.
+// This enables a disabled endpoint, which then gets what waited for it.
 //
-// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and again at
-// each delivery.
+// A URL that leads to a private, loopback, link-local or otherwise special address is refused (400, `param` is `url`), and
+// again at each delivery.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7288,9 +17000,9 @@ func (c *ClientWithResponses) PutWebhookEndpointWithFormdataBodyWithResponse(ctx
 
 // RotateWebhookEndpointSecretWithResponse Give a webhook endpoint a new secret
 //
-// The secrets that were there sign, besides the new one, for another 24 hours (the last four of them), so that nothing is refused while you
-// bring the new one everywhere. Each call makes a new secret, unless it repeats the `Idempotency-Key` of an earlier one; after a lost answer you
-// can also read the endpoint. No body is needed, and no parameter is taken.
+// The old secrets (the last four) also sign for another 24 hours, so that nothing is refused while you distribute the new
+// one. Each call creates a new secret, unless it repeats the `Idempotency-Key` of an earlier one. After a lost answer you
+// can also read the endpoint. No body is needed, and there are no parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7654,6 +17366,13 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 		}
 		response.JSON402 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
 		var dest MethodNotAllowed
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7669,7 +17388,7 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 		response.JSON408 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
-		var dest KeyInUse
+		var dest NotNow
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7942,6 +17661,51 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			headers.XContentTypeOptions = value
 		}
 		response.Headers402 = &headers
+	case rsp.StatusCode == 404:
+		var headers CreateChargeResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
 	case rsp.StatusCode == 405:
 		var headers CreateChargeResponse405Headers
 		if values := rsp.Header.Values("Allow"); len(values) > 0 {
@@ -8244,6 +18008,20 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 				return nil, err
 			}
 			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
 		}
 		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
 			var value string
@@ -8643,6 +18421,1318 @@ func ParseGetChargeResponse(rsp *http.Response) (*GetChargeResponse, error) {
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateChargeResponse parses an HTTP response from a UpdateChargeWithResponse call
+func ParseUpdateChargeResponse(rsp *http.Response) (*UpdateChargeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateChargeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Charge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateChargeResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers UpdateChargeResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers UpdateChargeResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers UpdateChargeResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers UpdateChargeResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers UpdateChargeResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers UpdateChargeResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers UpdateChargeResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers UpdateChargeResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers UpdateChargeResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers UpdateChargeResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers UpdateChargeResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers UpdateChargeResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCancelChargeResponse parses an HTTP response from a CancelChargeWithResponse call
+func ParseCancelChargeResponse(rsp *http.Response) (*CancelChargeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CancelChargeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ChargeCanceled
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest KeyedBadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest KeyedUnauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest NotNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest KeyedInternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest OutcomeUnknown
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CancelChargeResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers CancelChargeResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CancelChargeResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers CancelChargeResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers CancelChargeResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers CancelChargeResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers CancelChargeResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers CancelChargeResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers CancelChargeResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CancelChargeResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers CancelChargeResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CancelChargeResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers CancelChargeResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
 		}
 		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
 			var value string
@@ -9290,6 +20380,20 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			}
 			headers.IdempotencyKey = &value
 		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
 		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -9341,6 +20445,662 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 				return nil, err
 			}
 			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListDisputesResponse parses an HTTP response from a ListDisputesWithResponse call
+func ParseListDisputesResponse(rsp *http.Response) (*ListDisputesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListDisputesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ListDisputes200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListDisputesResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListDisputesResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListDisputesResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListDisputesResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListDisputesResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListDisputesResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListDisputesResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetDisputeResponse parses an HTTP response from a GetDisputeWithResponse call
+func ParseGetDisputeResponse(rsp *http.Response) (*GetDisputeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDisputeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest GetDispute200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetDisputeResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers GetDisputeResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetDisputeResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers GetDisputeResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetDisputeResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetDisputeResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers GetDisputeResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetDisputeResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
 		}
 		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
 			var value string
@@ -10934,6 +22694,4361 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 	return response, nil
 }
 
+// ParseListPaymentIntentsResponse parses an HTTP response from a ListPaymentIntentsWithResponse call
+func ParseListPaymentIntentsResponse(rsp *http.Response) (*ListPaymentIntentsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPaymentIntentsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PaymentIntentList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListPaymentIntentsResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListPaymentIntentsResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListPaymentIntentsResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers ListPaymentIntentsResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListPaymentIntentsResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListPaymentIntentsResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListPaymentIntentsResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCreatePaymentIntentResponse parses an HTTP response from a CreatePaymentIntentWithResponse call
+func ParseCreatePaymentIntentResponse(rsp *http.Response) (*CreatePaymentIntentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreatePaymentIntentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest IntentCreated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest KeyedBadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest KeyedUnauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 402:
+		var dest IntentDeclined
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON402 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest NotNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest KeyedInternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest OutcomeUnknown
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers CreatePaymentIntentResponse201Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 400:
+		var headers CreatePaymentIntentResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreatePaymentIntentResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 402:
+		var headers CreatePaymentIntentResponse402Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers402 = &headers
+	case rsp.StatusCode == 404:
+		var headers CreatePaymentIntentResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers CreatePaymentIntentResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers CreatePaymentIntentResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers CreatePaymentIntentResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers CreatePaymentIntentResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers CreatePaymentIntentResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CreatePaymentIntentResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreatePaymentIntentResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CreatePaymentIntentResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers CreatePaymentIntentResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetPaymentIntentResponse parses an HTTP response from a GetPaymentIntentWithResponse call
+func ParseGetPaymentIntentResponse(rsp *http.Response) (*GetPaymentIntentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetPaymentIntentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest GetPaymentIntent200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetPaymentIntentResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers GetPaymentIntentResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetPaymentIntentResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers GetPaymentIntentResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers GetPaymentIntentResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetPaymentIntentResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers GetPaymentIntentResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetPaymentIntentResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdatePaymentIntentResponse parses an HTTP response from a UpdatePaymentIntentWithResponse call
+func ParseUpdatePaymentIntentResponse(rsp *http.Response) (*UpdatePaymentIntentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdatePaymentIntentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest IntentUpdated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest KeyedBadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest KeyedUnauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest NotNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest KeyedInternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest OutcomeUnknown
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdatePaymentIntentResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers UpdatePaymentIntentResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers UpdatePaymentIntentResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers UpdatePaymentIntentResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers UpdatePaymentIntentResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers UpdatePaymentIntentResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers UpdatePaymentIntentResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers UpdatePaymentIntentResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers UpdatePaymentIntentResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers UpdatePaymentIntentResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers UpdatePaymentIntentResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers UpdatePaymentIntentResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers UpdatePaymentIntentResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCancelPaymentIntentResponse parses an HTTP response from a CancelPaymentIntentWithResponse call
+func ParseCancelPaymentIntentResponse(rsp *http.Response) (*CancelPaymentIntentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CancelPaymentIntentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest IntentCanceled
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest KeyedBadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest KeyedUnauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest NotNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest KeyedInternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest OutcomeUnknown
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CancelPaymentIntentResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers CancelPaymentIntentResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CancelPaymentIntentResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers CancelPaymentIntentResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers CancelPaymentIntentResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers CancelPaymentIntentResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers CancelPaymentIntentResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers CancelPaymentIntentResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers CancelPaymentIntentResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CancelPaymentIntentResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers CancelPaymentIntentResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CancelPaymentIntentResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers CancelPaymentIntentResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCapturePaymentIntentResponse parses an HTTP response from a CapturePaymentIntentWithResponse call
+func ParseCapturePaymentIntentResponse(rsp *http.Response) (*CapturePaymentIntentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CapturePaymentIntentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest IntentCaptured
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest KeyedBadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest KeyedUnauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest NotNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest KeyedInternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest OutcomeUnknown
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CapturePaymentIntentResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers CapturePaymentIntentResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CapturePaymentIntentResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers CapturePaymentIntentResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers CapturePaymentIntentResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers CapturePaymentIntentResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers CapturePaymentIntentResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers CapturePaymentIntentResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers CapturePaymentIntentResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CapturePaymentIntentResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers CapturePaymentIntentResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CapturePaymentIntentResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers CapturePaymentIntentResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseConfirmPaymentIntentResponse parses an HTTP response from a ConfirmPaymentIntentWithResponse call
+func ParseConfirmPaymentIntentResponse(rsp *http.Response) (*ConfirmPaymentIntentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConfirmPaymentIntentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest IntentConfirmed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest KeyedBadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest KeyedUnauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 402:
+		var dest IntentDeclined
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON402 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest KeyedNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest NotNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest KeyedInternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest OutcomeUnknown
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ConfirmPaymentIntentResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ConfirmPaymentIntentResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ConfirmPaymentIntentResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 402:
+		var headers ConfirmPaymentIntentResponse402Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers402 = &headers
+	case rsp.StatusCode == 404:
+		var headers ConfirmPaymentIntentResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers ConfirmPaymentIntentResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers ConfirmPaymentIntentResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers ConfirmPaymentIntentResponse409Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers ConfirmPaymentIntentResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers ConfirmPaymentIntentResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers ConfirmPaymentIntentResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers ConfirmPaymentIntentResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ConfirmPaymentIntentResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ConfirmPaymentIntentResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListRefundsResponse parses an HTTP response from a ListRefundsWithResponse call
 func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -10949,7 +27064,7 @@ func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) 
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest RefundList
+		var dest ListRefunds200JSONResponseBody
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -11862,6 +27977,20 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			}
 			headers.IdempotencyKey = &value
 		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
 		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -11963,7 +28092,7 @@ func ParseGetRefundResponse(rsp *http.Response) (*GetRefundResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Refund
+		var dest GetRefund200JSONResponseBody
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -12563,6 +28692,530 @@ func ParseListWebhookEndpointsResponse(rsp *http.Response) (*ListWebhookEndpoint
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListWebhookEndpointsResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCreateWebhookEndpointResponse parses an HTTP response from a CreateWebhookEndpointWithResponse call
+func ParseCreateWebhookEndpointResponse(rsp *http.Response) (*CreateWebhookEndpointResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateWebhookEndpointResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest WebhookEndpoint
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest EndpointRefused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers CreateWebhookEndpointResponse201Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 400:
+		var headers CreateWebhookEndpointResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateWebhookEndpointResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 405:
+		var headers CreateWebhookEndpointResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers CreateWebhookEndpointResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 413:
+		var headers CreateWebhookEndpointResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers CreateWebhookEndpointResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers CreateWebhookEndpointResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreateWebhookEndpointResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers CreateWebhookEndpointResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers CreateWebhookEndpointResponse503Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -13257,6 +29910,561 @@ func ParseGetWebhookEndpointResponse(rsp *http.Response) (*GetWebhookEndpointRes
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetWebhookEndpointResponse503Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateWebhookEndpointResponse parses an HTTP response from a UpdateWebhookEndpointWithResponse call
+func ParseUpdateWebhookEndpointResponse(rsp *http.Response) (*UpdateWebhookEndpointResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateWebhookEndpointResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WebhookEndpointUpdated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest EndpointRefused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
+		var dest MethodNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON405 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest KeyedTimeout
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest RateLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateWebhookEndpointResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Idempotent-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotent-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotentReplayed = &value
+		}
+		if values := rsp.Header.Values("Original-Request"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Original-Request", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.OriginalRequest = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers UpdateWebhookEndpointResponse400Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers UpdateWebhookEndpointResponse401Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers UpdateWebhookEndpointResponse404Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 405:
+		var headers UpdateWebhookEndpointResponse405Headers
+		if values := rsp.Header.Values("Allow"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Allow", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Allow = value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers405 = &headers
+	case rsp.StatusCode == 408:
+		var headers UpdateWebhookEndpointResponse408Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 413:
+		var headers UpdateWebhookEndpointResponse413Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers UpdateWebhookEndpointResponse415Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 422:
+		var headers UpdateWebhookEndpointResponse422Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Idempotency-Key"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyKey = &value
+		}
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers UpdateWebhookEndpointResponse429Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers UpdateWebhookEndpointResponse500Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers UpdateWebhookEndpointResponse503Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

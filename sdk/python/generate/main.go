@@ -1,4 +1,5 @@
-// Command generate writes the types of the Python SDK from openapi.yaml. It is run at the root: go run ./sdk/python/generate
+// Command generate writes the types of the Python SDK from openapi.yaml. It is run at the root: go
+// run ./sdk/python/generate
 package main
 
 import (

@@ -19,9 +19,10 @@ from __future__ import annotations
 from typing import Literal, Optional, TypedDict, Union
 `
 
-// notOfClients are schemas that no method of the SDK takes or returns: the error has a class of its own, forms are not sent, and the rest
-// is spoken by the provider and by load balancers.
-var notOfClients = []string{"Error", "Health", "Received", "StripeEvent", "WebhookEndpointForm"}
+// notOfClients are schemas that no method of the SDK takes or returns: the error has a class of its
+// own, forms are not sent, and the rest is spoken by the provider and by load balancers.
+var notOfClients = []string{"Error", "Health", "Received", "StripeEvent", "WebhookEndpointForm",
+	"WebhookEndpointCreateForm", "WebhookEndpointUpdateForm"}
 
 // longestLine of a comment in the generated code, without its indentation.
 const longestLine = 120
@@ -70,7 +71,9 @@ func (w *writer) query(method string, o operation) {
 		if p.In == "query" {
 			inner := *p.Schema
 			inner.Description = p.Description
-			s.Properties = append(s.Properties, member[*schema]{p.Name, &inner})
+			// types[] is a list called types; the client writes the brackets
+			name := strings.TrimSuffix(p.Name, "[]")
+			s.Properties = append(s.Properties, member[*schema]{name, &inner})
 		}
 	}
 	if method == "get" && len(s.Properties) > 0 {
@@ -78,8 +81,8 @@ func (w *writer) query(method string, o operation) {
 	}
 }
 
-// class writes an object. Members that need not be there are in a class of their own, below which is the other: the only way that Python
-// 3.9 and 3.10 have.
+// class writes an object. Members that need not be there are in a class of their own, below which
+// is the other: the only way that Python 3.9 and 3.10 have.
 func (w *writer) class(name string, s *schema) {
 	var required, optional strings.Builder
 	for _, p := range s.Properties {
@@ -108,7 +111,8 @@ func (w *writer) class(name string, s *schema) {
 	w.code.WriteString(required.String() + optional.String())
 }
 
-// of returns the Python type of a schema; an inline object's class is written under the name that is given.
+// of returns the Python type of a schema; an inline object's class is written under the name that
+// is given.
 func (w *writer) of(name string, s *schema) string {
 	t := w.plain(name, s)
 	if s.Nullable {
@@ -169,7 +173,8 @@ func bounds(s *schema) string {
 	return ""
 }
 
-// comment writes a string that editors show for what stands before it, in lines that are not too long.
+// comment writes a string that editors show for what stands before it, in lines that are not too
+// long.
 func comment(to *strings.Builder, indent, s string) {
 	s = strings.TrimSpace(s)
 	if s == "" {

@@ -44,7 +44,9 @@ class Paidonce:
         exchanger = Exchanger(base_url, api_key, transport or HttpTransport(), deadline, attempt_timeout)
         self.operations = Operations(exchanger, store, max_age)
         self.charges = Charges(exchanger, self.operations)
+        self.payment_intents = PaymentIntents(exchanger, self.operations)
         self.refunds = Refunds(exchanger, self.operations)
+        self.disputes = Disputes(exchanger)
         self.idempotency_keys = IdempotencyKeys(exchanger)
         self.events = Events(exchanger)
         self.webhook_endpoints = WebhookEndpoints(exchanger)
@@ -65,6 +67,10 @@ class Charges:
         """Takes the money of a charge that was made with `"capture": False`, all of it or the amount that the parameters name."""
         return self._operations.run(operation, f"/v1/charges/{_segment(charge_id)}/capture", params or {})
 
+    def cancel(self, operation: str, charge_id: str) -> Result[s.Charge]:
+        """Lets go of a charge that was made with `"capture": False`, or ends one that waits for its payer."""
+        return self._operations.run(operation, f"/v1/charges/{_segment(charge_id)}/cancel", {})
+
     def retrieve(self, charge_id: str) -> Result[s.Charge]:
         return _call(self._exchanger, "GET", f"/v1/charges/{_segment(charge_id)}", "charge")
 
@@ -74,6 +80,48 @@ class Charges:
 
     def all(self, query: Optional[s.ListChargesQuery] = None) -> Iterator[s.Charge]:
         """All charges, newest first, page after page."""
+        return _walk(self.list, query)
+
+
+class PaymentIntents:
+    """
+    Taking money from payers who may have to do something first. Each write that can move money takes the name of its operation first: it is done
+    once for the name.
+    """
+
+    def __init__(self, exchanger: Exchanger, operations: Operations) -> None:
+        self._exchanger = exchanger
+        self._operations = operations
+
+    def create(self, operation: str, params: s.PaymentIntentParams) -> Result[s.PaymentIntent]:
+        """Makes a payment intent once for the operation's name; with `"confirm": True` it is confirmed at once."""
+        return self._operations.run(operation, "/v1/payment_intents", params)
+
+    def confirm(self, operation: str, intent_id: str, params: Optional[s.PaymentIntentConfirmParams] = None) -> Result[s.PaymentIntent]:
+        """Charges what the intent was made for. After a decline, confirm it again under another operation's name."""
+        return self._operations.run(operation, f"/v1/payment_intents/{_segment(intent_id)}/confirm", params or {})
+
+    def capture(self, operation: str, intent_id: str, params: Optional[s.PaymentIntentCaptureParams] = None) -> Result[s.PaymentIntent]:
+        """Takes the money of an intent that was made with `"capture_method": "manual"`, all of it or the amount that the parameters name."""
+        return self._operations.run(operation, f"/v1/payment_intents/{_segment(intent_id)}/capture", params or {})
+
+    def cancel(self, operation: str, intent_id: str, params: Optional[s.PaymentIntentCancelParams] = None) -> Result[s.PaymentIntent]:
+        """Ends an intent that nobody has paid, or lets go of what it holds."""
+        return self._operations.run(operation, f"/v1/payment_intents/{_segment(intent_id)}/cancel", params or {})
+
+    def update(self, intent_id: str, params: s.PaymentIntentUpdateParams) -> Result[s.PaymentIntent]:
+        """Changes what the parameters name of an intent that nobody has paid."""
+        return _call(self._exchanger, "POST", f"/v1/payment_intents/{_segment(intent_id)}", "payment_intent", params=params)
+
+    def retrieve(self, intent_id: str) -> Result[s.PaymentIntent]:
+        return _call(self._exchanger, "GET", f"/v1/payment_intents/{_segment(intent_id)}", "payment_intent")
+
+    def list(self, query: Optional[s.ListPaymentIntentsQuery] = None) -> Result[s.PaymentIntentList]:
+        """A page of payment intents, newest first."""
+        return _call(self._exchanger, "GET", "/v1/payment_intents", "list", query)
+
+    def all(self, query: Optional[s.ListPaymentIntentsQuery] = None) -> Iterator[s.PaymentIntent]:
+        """All payment intents, newest first, page after page."""
         return _walk(self.list, query)
 
 
@@ -100,6 +148,24 @@ class Refunds:
         return _walk(self.list, query)
 
 
+class Disputes:
+    """What payers dispute with their bank; read only."""
+
+    def __init__(self, exchanger: Exchanger) -> None:
+        self._exchanger = exchanger
+
+    def retrieve(self, dispute_id: str) -> Result[s.Dispute]:
+        return _call(self._exchanger, "GET", f"/v1/disputes/{_segment(dispute_id)}", "dispute")
+
+    def list(self, query: Optional[s.ListDisputesQuery] = None) -> Result[s.DisputeList]:
+        """A page of disputes, newest first."""
+        return _call(self._exchanger, "GET", "/v1/disputes", "list", query)
+
+    def all(self, query: Optional[s.ListDisputesQuery] = None) -> Iterator[s.Dispute]:
+        """All disputes, newest first, page after page."""
+        return _walk(self.list, query)
+
+
 class IdempotencyKeys:
     def __init__(self, exchanger: Exchanger) -> None:
         self._exchanger = exchanger
@@ -110,7 +176,7 @@ class IdempotencyKeys:
 
 
 class Events:
-    """What came true."""
+    """What happened."""
 
     def __init__(self, exchanger: Exchanger) -> None:
         self._exchanger = exchanger
@@ -151,11 +217,19 @@ class WebhookEndpoints:
         """
         return _call(self._exchanger, "PUT", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", "webhook_endpoint", params=params)
 
+    def create(self, params: s.WebhookEndpointCreateParams) -> Result[s.WebhookEndpoint]:
+        """Registers an endpoint under a new id. One for each call, whatever answers are lost: a program that registers itself whenever it starts puts."""
+        return _call(self._exchanger, "POST", "/v1/webhook_endpoints", "webhook_endpoint", params=params)
+
+    def update(self, endpoint_id: str, params: s.WebhookEndpointUpdateParams) -> Result[s.WebhookEndpointUpdated]:
+        """Changes what the parameters name. The answer has no secret."""
+        return _call(self._exchanger, "POST", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", "webhook_endpoint", params=params)
+
     def retrieve(self, endpoint_id: str) -> Result[s.WebhookEndpoint]:
         return _call(self._exchanger, "GET", f"/v1/webhook_endpoints/{_segment(endpoint_id)}", "webhook_endpoint")
 
     def list(self) -> Result[s.WebhookEndpointList]:
-        """All endpoints, 50 at most; there are no pages."""
+        """All endpoints, 50 at most, the newest first."""
         return _call(self._exchanger, "GET", "/v1/webhook_endpoints", "list")
 
     def delete(self, endpoint_id: str) -> Result[s.DeletedWebhookEndpoint]:
@@ -195,9 +269,11 @@ def _query(query: Mapping[str, object]) -> str:
             raise ValueError(f"{name} is None: leave it out instead")
         if isinstance(value, Mapping):
             pairs.update({f"{name}[{inner}]": bound for inner, bound in cast("Mapping[str, object]", value).items()})
+        elif isinstance(value, (list, tuple)):
+            pairs[f"{name}[]"] = value
         else:
             pairs[name] = value
-    return "?" + urlencode(pairs) if pairs else ""
+    return "?" + urlencode(pairs, doseq=True) if pairs else ""
 
 
 def _walk(page_of: Callable[[Any], Result[Any]], query: Optional[Mapping[str, object]]) -> Iterator[Any]:

@@ -70,7 +70,11 @@ class Operations:
             return _known(operation.answer)
         if time.time() - operation.begun / 1000 > self._max_age:
             raise StaleOperationError(f"The operation {operation.name} was begun too long ago to be sent again. Find out what became of it.")
-        wanted = "refund" if operation.path == "/v1/refunds" else "charge"
+        wanted = "charge"
+        if operation.path == "/v1/refunds":
+            wanted = "refund"
+        elif operation.path.startswith("/v1/payment_intents"):
+            wanted = "payment_intent"
         exchange = self._exchanger.exchange("POST", operation.path, wanted, operation.body.encode(), operation.key)
         error = exchange.error
         if error is None or (error.status == 402 and error.type == "card_error"):
@@ -88,8 +92,8 @@ class Operations:
 
 def _refuses(error: ApiError) -> bool:
     """
-    Tells whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
-    mended. A 404 is of the second kind, unless it is what the request names that is not there.
+    Reports whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is
+    fixed. A 404 is of the second kind, unless it is what the request names that is not there.
     """
     missing = error.status == 404 and error.code == "resource_missing"
     return error.type == "invalid_request_error" and (error.advice == "fix_and_use_new_key" or missing)

@@ -7,37 +7,163 @@ from __future__ import annotations
 from typing import Literal, Optional, TypedDict, Union
 
 
+class ChargeParamsShippingAddress(TypedDict, total=False):
+    """Where the goods go; at least one of its texts is given."""
+
+    city: Optional[str]
+    """The town or suburb."""
+    country: Optional[str]
+    """The two letters of ISO 3166."""
+    line1: Optional[str]
+    """The street and number."""
+    line2: Optional[str]
+    """The floor or flat."""
+    postal_code: Optional[str]
+    """The ZIP."""
+    state: Optional[str]
+    """The county, province or region."""
+
+
+class _ChargeParamsShippingRequired(TypedDict):
+    address: ChargeParamsShippingAddress
+    """Where the goods go; at least one of its texts is given."""
+    name: str
+    """Who receives the goods. From 1 to 500 characters."""
+
+
+class ChargeParamsShipping(_ChargeParamsShippingRequired, total=False):
+    """Where and to whom the goods are sent, each text of at most 500 characters (at Stripe, 5,000). Empty or null is as if it
+    had been left out. In a form, `shipping[name]=Jenny` and `shipping[address][city]=London`.
+    """
+
+    carrier: Optional[str]
+    """Who delivers, such as Royal Mail."""
+    phone: Optional[str]
+    """The receiver's number."""
+    tracking_number: Optional[str]
+    """What the carrier knows it by."""
+
+
 class _ChargeParamsRequired(TypedDict):
     amount: int
-    """In minor units of the currency, 2000 being $20.00 and ¥2000. The provider may have a higher minimum. From 1 to
-    99999999.
+    """In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
+    `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum. From 1 to
+    999999999999.
     """
     currency: str
-    """The ISO 4217 code, in any letter case; answered in lower case."""
+    """The ISO 4217 code, in upper or lower case; answers have it in lower case."""
 
 
 class ChargeParams(_ChargeParamsRequired, total=False):
-    """Exactly one of `customer` and `source` is required."""
+    """At least one of `customer` and `source` is required."""
 
     customer: str
-    """A customer of the payment provider. From 1 to 255 characters."""
+    """A customer of the payment provider. Without `source`, the customer's default pays. From 1 to 255 characters."""
     source: str
-    """A token of the payment provider. Card numbers are refused and not stored. From 1 to 255 characters."""
+    """A token of the payment provider; with `customer`, one of the customer's cards (`card_…`, `src_…`, `pm_…`). Card
+    numbers are refused and not stored. From 1 to 255 characters.
+    """
     capture: bool
     """`false` authorises only."""
-    description: str
-    """Your text. From 1 to 1000 characters."""
-    metadata: dict[str, str]
-    """Your own pairs of text: keys of 1 to 40 characters without square brackets, values of up to 500 characters. In a form,
-    `metadata[order]=6735`, and `metadata=` for no pairs. Keys that begin with `paidonce_` are reserved.
+    description: Optional[str]
+    """Your text."""
+    metadata: Optional[dict[str, str]]
+    """Your own pairs of text: keys of 1 to 40 characters without square brackets, values of up to 500 characters. At most 45,
+    since the provider keeps 50 and five are Paidonce's own. A number or boolean is taken as the text that it is written as;
+    a pair whose value is empty or null is not kept. In a form, `metadata[order]=6735`, and `metadata=` for no pairs. Keys
+    that begin with `paidonce_` are reserved.
     """
-    statement_descriptor_suffix: str
+    shipping: Optional[ChargeParamsShipping]
+    """Where and to whom the goods are sent, each text of at most 500 characters (at Stripe, 5,000). Empty or null is as if it
+    had been left out. In a form, `shipping[name]=Jenny` and `shipping[address][city]=London`.
+    """
+    statement_descriptor: Optional[str]
+    """What the statement shows: 5 to 22 printable ASCII characters with at least one letter, and without angle brackets,
+    backslashes, asterisks and quotation marks. Of a card, the provider shows it in the place of
+    `statement_descriptor_suffix`, unless that is given. Only with `STRIPE_FLOW=charges`: for payment intents with cards,
+    Stripe refuses it.
+    """
+    statement_descriptor_suffix: Optional[str]
     """What the card's statement shows after the operator's name. Printable ASCII without angle brackets, backslashes,
-    asterisks and quotation marks. From 1 to 22 characters.
+    asterisks and quotation marks; Stripe refuses it without a letter.
     """
-    receipt_email: str
-    """Where a receipt is sent when the money is taken. By the provider, or, if the operator has set up a mail server, by this
-    one, at most once. From 1 to 254 characters.
+    receipt_email: Optional[str]
+    """Where a receipt is sent when the money is taken. The provider sends it, or, if the operator has set up a mail server,
+    this server does, at most once.
+    """
+    return_url: str
+    """Where the payer comes back to after having authenticated, or not: an address of the web, or of an app such as
+    `shop://paid`. With it, `next_action` has an address to send the payer to. Only with `STRIPE_FLOW=payment_intents`. From
+    1 to 2048 characters.
+    """
+    off_session: bool
+    """`true`: the payer is not there, as with a monthly charge of a stored card. What needs the payer is declined
+    (`authentication_required`) and does not wait. Only with `STRIPE_FLOW=payment_intents`.
+    """
+    reference: str
+    """Your name of what is paid for, such as an order's number: printable characters, compared as they are. At most one live
+    charge has it: one that is pending, or succeeded and neither wholly refunded nor released. The operator can set that a
+    key of `metadata` is the reference of requests that name none. From 1 to 255 characters.
+    """
+    duplicate_of: str
+    """The charge with the same `reference` beside which this one is meant. It must be the newest live charge of the reference,
+    and have succeeded. From 1 to 255 characters.
+    """
+    expand: list[ChargeExpand]
+    """What the answer shows in full. In a form, `expand[]=refunds`."""
+
+
+class ChargeUpdateParamsShippingAddress(TypedDict, total=False):
+    """Where the goods go; at least one of its texts is given."""
+
+    city: Optional[str]
+    """The town or suburb."""
+    country: Optional[str]
+    """The two letters of ISO 3166."""
+    line1: Optional[str]
+    """The street and number."""
+    line2: Optional[str]
+    """The floor or flat."""
+    postal_code: Optional[str]
+    """The ZIP."""
+    state: Optional[str]
+    """The county, province or region."""
+
+
+class _ChargeUpdateParamsShippingRequired(TypedDict):
+    address: ChargeUpdateParamsShippingAddress
+    """Where the goods go; at least one of its texts is given."""
+    name: str
+    """Who receives the goods. From 1 to 500 characters."""
+
+
+class ChargeUpdateParamsShipping(_ChargeUpdateParamsShippingRequired, total=False):
+    """Where and to whom the goods are sent, as for a new charge, in place of all that there is; empty or null takes it away.
+    The provider keeps what it was sent with the charge.
+    """
+
+    carrier: Optional[str]
+    """Who delivers, such as Royal Mail."""
+    phone: Optional[str]
+    """The receiver's number."""
+    tracking_number: Optional[str]
+    """What the carrier knows it by."""
+
+
+class ChargeUpdateParams(TypedDict, total=False):
+    """What to change. Nothing of it moves money."""
+
+    description: Optional[str]
+    """Your text; empty or null takes it away."""
+    metadata: Optional[dict[str, str]]
+    """Pairs to add or replace, as for a new charge. An empty value takes its pair away, and null all pairs."""
+    receipt_email: Optional[str]
+    """Where this server sends a receipt that is not sent yet, if it mails them; empty or null for nowhere."""
+    expand: list[ChargeExpand]
+    """What the answer shows in full. In a form, `expand[]=refunds`."""
+    shipping: Optional[ChargeUpdateParamsShipping]
+    """Where and to whom the goods are sent, as for a new charge, in place of all that there is; empty or null takes it away.
+    The provider keeps what it was sent with the charge.
     """
 
 
@@ -45,53 +171,492 @@ class CaptureParams(TypedDict, total=False):
     """How much of the authorised payment to take."""
 
     amount: int
-    """How much to take, in minor units; all that is authorised when it is left out. From 1 to 99999999."""
+    """How much to take, in minor units. By default, all that is authorised. From 1 to 999999999999."""
+    expand: list[ChargeExpand]
+    """What the answer shows in full. In a form, `expand[]=refunds`."""
 
 
-class _RefundParamsRequired(TypedDict):
-    charge: str
-    """The charge to give money of back. From 1 to 255 characters."""
+class _PaymentIntentParamsRequired(TypedDict):
+    amount: int
+    """In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
+    `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum. From 1 to
+    999999999999.
+    """
+    currency: str
+    """The ISO 4217 code, in upper or lower case; answers have it in lower case."""
 
 
-class RefundParams(_RefundParamsRequired, total=False):
-    """Which charge to give money of back, and how much."""
+class PaymentIntentParams(_PaymentIntentParamsRequired, total=False):
+    """What is to be paid, and how. The means of payment may also be named later."""
+
+    customer: str
+    """A customer of the payment provider who pays, and for whom the means of payment can be kept. From 1 to 255 characters."""
+    payment_method: str
+    """A means of payment of the provider (`pm_…`, `card_…`, `src_…`). Card numbers are refused and not stored. From 1 to
+    255 characters.
+    """
+    confirm: bool
+    """`true` charges at once, as `POST /v1/payment_intents/{id}/confirm` does."""
+    capture_method: Literal["automatic", "automatic_async", "manual"]
+    """`automatic` takes the money as soon as it is authorised; `manual` authorises only, until the intent is captured;
+    `automatic_async` is read as `automatic`.
+    """
+    return_url: str
+    """Where the payer comes back to after having authenticated, or not: an address of the web, or of an app such as
+    `shop://paid`. Of a new intent, only with `confirm: true`. From 1 to 2048 characters.
+    """
+    off_session: bool
+    """`true`: the payer is not there, as with a monthly charge of a stored card. What needs the payer is declined
+    (`authentication_required`) and does not wait. Of a new intent, only with `confirm: true`.
+    """
+    error_on_requires_action: bool
+    """`true`: what needs the payer is declined instead of waiting. Of a new intent, only with `confirm: true`."""
+    setup_future_usage: Literal["on_session", "off_session"]
+    """Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+    those without.
+    """
+    description: Optional[str]
+    """Your text."""
+    metadata: Optional[dict[str, str]]
+    """Your own pairs of text: keys of 1 to 40 characters without square brackets, values of up to 500 characters. At most 45,
+    since the provider keeps 50 and five are Paidonce's own. A number or boolean is taken as the text that it is written as;
+    a pair whose value is empty or null is not kept. In a form, `metadata[order]=6735`, and `metadata=` for no pairs. Keys
+    that begin with `paidonce_` are reserved.
+    """
+    receipt_email: Optional[str]
+    """Where a receipt is sent when the money is taken. The provider sends it, or, if the operator has set up a mail server,
+    this server does, at most once.
+    """
+    statement_descriptor_suffix: Optional[str]
+    """What the card's statement shows after the operator's name. Printable ASCII without angle brackets, backslashes,
+    asterisks and quotation marks; Stripe refuses it without a letter.
+    """
+    reference: str
+    """Your name of what is paid for, such as an order's number: printable characters, compared as they are. At most one live
+    charge has it: one that is pending, or succeeded and neither wholly refunded nor released. The operator can set that a
+    key of `metadata` is the reference of requests that name none. From 1 to 255 characters.
+    """
+    duplicate_of: str
+    """The charge with the same `reference` beside which this one is meant. It must be the newest live charge of the reference,
+    and have succeeded. From 1 to 255 characters.
+    """
+    automatic_payment_methods: AutomaticMethodsParams
+    payment_method_types: list[str]
+    """The provider's types of means of payment that the intent takes; not together with `automatic_payment_methods[enabled]`.
+    In a form, `payment_method_types[]=card`.
+    """
+    expand: list[PaymentIntentExpand]
+    """What the answer shows in full. In a form, `expand[]=latest_charge`."""
+
+
+class _AutomaticMethodsParamsRequired(TypedDict):
+    enabled: bool
+    """Whether the provider chooses."""
+
+
+class AutomaticMethodsParams(_AutomaticMethodsParamsRequired, total=False):
+    """Lets the provider choose the types of means of payment."""
+
+    allow_redirects: Literal["always", "never"]
+    """`never`: no means of payment that sends the payer to another site; `always`, the provider's default: any."""
+
+
+class PaymentIntentUpdateParams(TypedDict, total=False):
+    """What to change of an intent that nobody has paid."""
 
     amount: int
-    """How much to give back, in minor units; all that is left when it is left out. From 1 to 99999999."""
-    reason: RefundReason
+    """In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
+    `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum. From 1 to
+    999999999999.
+    """
+    currency: str
+    """The ISO 4217 code, in upper or lower case; answers have it in lower case."""
+    customer: str
+    """A customer of the payment provider who pays, and for whom the means of payment can be kept. From 1 to 255 characters."""
+    payment_method: str
+    """A means of payment of the provider (`pm_…`, `card_…`, `src_…`). Card numbers are refused and not stored. From 1 to
+    255 characters.
+    """
+    setup_future_usage: Literal["on_session", "off_session"]
+    """Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+    those without.
+    """
+    description: Optional[str]
+    """Your text; empty or null takes it away."""
+    metadata: Optional[dict[str, str]]
+    """Pairs to add or replace, as for a new charge. An empty value takes its pair away, and null all pairs."""
+    receipt_email: Optional[str]
+    """Where a receipt is sent when the money is taken; empty or null for nowhere."""
+    statement_descriptor_suffix: str
+    """What the card's statement shows after the operator's name, as for a new intent. From 1 to 22 characters."""
+    payment_method_types: list[str]
+    """The provider's types of means of payment that the intent takes; not together with `automatic_payment_methods[enabled]`.
+    In a form, `payment_method_types[]=card`.
+    """
+    expand: list[PaymentIntentExpand]
+    """What the answer shows in full. In a form, `expand[]=latest_charge`."""
+
+
+class PaymentIntentConfirmParams(TypedDict, total=False):
+    """How to pay, where the intent does not say so already."""
+
+    payment_method: str
+    """A means of payment of the provider (`pm_…`, `card_…`, `src_…`). Card numbers are refused and not stored. From 1 to
+    255 characters.
+    """
+    return_url: str
+    """Where the payer comes back to after having authenticated, or not: an address of the web, or of an app such as
+    `shop://paid`. Of a new intent, only with `confirm: true`. From 1 to 2048 characters.
+    """
+    off_session: bool
+    """`true`: the payer is not there, as with a monthly charge of a stored card. What needs the payer is declined
+    (`authentication_required`) and does not wait. Of a new intent, only with `confirm: true`.
+    """
+    error_on_requires_action: bool
+    """`true`: what needs the payer is declined instead of waiting. Of a new intent, only with `confirm: true`."""
+    setup_future_usage: Literal["on_session", "off_session"]
+    """Keeps the means of payment for the customer: `on_session` for payments with the payer there, `off_session` also for
+    those without.
+    """
+    receipt_email: str
+    """Where a receipt is sent when the money is taken. From 1 to 254 characters."""
+    expand: list[PaymentIntentExpand]
+    """What the answer shows in full. In a form, `expand[]=latest_charge`."""
+
+
+class PaymentIntentCaptureParams(TypedDict, total=False):
+    """How much of the authorised payment to take."""
+
+    amount_to_capture: int
+    """How much to take, in minor units. By default, all that is authorised. From 1 to 999999999999."""
+    expand: list[PaymentIntentExpand]
+    """What the answer shows in full. In a form, `expand[]=latest_charge`."""
+
+
+class PaymentIntentCancelParams(TypedDict, total=False):
+    """Why nothing is to be paid."""
+
+    cancellation_reason: Literal["abandoned", "duplicate", "fraudulent", "requested_by_customer"]
+    """Why: `abandoned`, `duplicate`, `fraudulent` or `requested_by_customer`."""
+    expand: list[PaymentIntentExpand]
+    """What the answer shows in full. In a form, `expand[]=latest_charge`."""
+
+
+PaymentIntentStatus = Literal["requires_payment_method", "requires_confirmation", "requires_action", "processing", "requires_capture", "canceled", "succeeded"]
+"""`requires_payment_method`: it waits for a means of payment, also after a decline; `requires_confirmation`: it can be
+confirmed; `requires_action`: it waits for the payer; `processing`: the provider works on it; `requires_capture`: the
+money is authorised; `canceled`: nothing can be charged with it any more; `succeeded`: the money is taken.
+"""
+
+
+class _PaymentIntentRequired(TypedDict):
+    id: str
+    """The provider's id of the payment intent."""
+    object: Literal["payment_intent"]
+    amount: int
+    """Minor units to be paid. From 1 to 999999999999."""
+    amount_capturable: int
+    """Minor units that are authorised and can be taken. At least 0."""
+    amount_received: int
+    """Minor units taken. At least 0."""
+    automatic_payment_methods: Optional[AutomaticMethods]
+    canceled_at: Optional[int]
+    """When it was cancelled, in Unix seconds."""
+    cancellation_reason: Optional[str]
+    """Why it was cancelled, if somebody said so."""
+    capture_method: Literal["automatic", "automatic_async", "manual"]
+    """Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`)."""
+    client_secret: Optional[str]
+    """With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
+    and keep it out of logs and addresses. Null in events.
+    """
+    confirmation_method: Literal["automatic"]
+    created: int
+    """Unix seconds."""
+    currency: str
+    """An ISO 4217 code in lower case."""
+    customer: Optional[str]
+    """The provider's customer who pays."""
+    description: Optional[str]
+    """Your text, as it was given."""
+    last_payment_error: Optional[PaymentError]
+    latest_charge: Optional[str]
+    """The charge of the last attempt, at `/v1/charges`; null before the first."""
+    livemode: bool
+    """`false`: test money."""
     metadata: dict[str, str]
-    """Your own pairs of text, as those of a charge."""
+    """Your own pairs of text."""
+    next_action: Optional[PaymentIntentAction]
+    payment_method: Optional[str]
+    """The provider's id of the means of payment; after a decline, null."""
+    payment_method_types: list[str]
+    """The types of means of payment that the request named; empty if it named none, and the provider chooses."""
+    receipt_email: Optional[str]
+    """Where a receipt goes."""
+    setup_future_usage: Optional[str]
+    """Whether the means of payment is kept: `on_session` or `off_session`; null: no."""
+    statement_descriptor_suffix: Optional[str]
+    """What the card's statement shows after the operator's name."""
+    status: PaymentIntentStatus
+
+
+class PaymentIntent(_PaymentIntentRequired, total=False):
+    """A payment intent, with Stripe's names and types."""
+
+    reference: str
+    """Your name of what is paid for; only if it has one."""
+
+
+class _AutomaticMethodsRequired(TypedDict):
+    enabled: bool
+    """Whether it does."""
+
+
+class AutomaticMethods(_AutomaticMethodsRequired, total=False):
+    """Whether the provider chooses the types of means of payment; null if the request did not say."""
+
+    allow_redirects: str
+    """`never`: no means of payment that sends the payer to another site; `always`: any."""
+
+
+class _PaymentErrorRequired(TypedDict):
+    message: str
+    """Why, for people."""
+    type: str
+    """The kind of error."""
+
+
+class PaymentError(_PaymentErrorRequired, total=False):
+    """Why the last attempt to pay came to nothing; null if it did not, or there was none."""
+
+    charge: str
+    """The failed charge, at `/v1/charges`, if the provider made one."""
+    code: str
+    """Why, for programs."""
+    decline_code: str
+    """Why the card's issuer declined, when it says."""
+    param: str
+    """The parameter at fault."""
+
+
+class PaymentIntentActionRedirectToUrl(TypedDict):
+    """Where the payer can authenticate."""
+
+    return_url: Optional[str]
+    """Where the payer comes back to."""
+    url: str
+    """Where to send the payer."""
+
+
+class _PaymentIntentActionRequired(TypedDict):
+    type: str
+    """What to do; the member of the same name has the details."""
+
+
+class PaymentIntentAction(_PaymentIntentActionRequired, total=False):
+    """What the payer has to do before the intent can go on; null if nothing. Events show only what it is."""
+
+    redirect_to_url: PaymentIntentActionRedirectToUrl
+    """Where the payer can authenticate."""
+    use_stripe_sdk: dict[str, str]
+    """The provider's library in the payer's browser goes on with the `client_secret` alone (Stripe.js: `handleNextAction`)."""
+
+
+class _PaymentIntentWithChargeRequired(TypedDict):
+    id: str
+    """The provider's id of the payment intent."""
+    object: Literal["payment_intent"]
+    amount: int
+    """Minor units to be paid. From 1 to 999999999999."""
+    amount_capturable: int
+    """Minor units that are authorised and can be taken. At least 0."""
+    amount_received: int
+    """Minor units taken. At least 0."""
+    automatic_payment_methods: Optional[AutomaticMethods]
+    canceled_at: Optional[int]
+    """When it was cancelled, in Unix seconds."""
+    cancellation_reason: Optional[str]
+    """Why it was cancelled, if somebody said so."""
+    capture_method: Literal["automatic", "automatic_async", "manual"]
+    """Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`)."""
+    client_secret: Optional[str]
+    """With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
+    and keep it out of logs and addresses. Null in events.
+    """
+    confirmation_method: Literal["automatic"]
+    created: int
+    """Unix seconds."""
+    currency: str
+    """An ISO 4217 code in lower case."""
+    customer: Optional[str]
+    """The provider's customer who pays."""
+    description: Optional[str]
+    """Your text, as it was given."""
+    last_payment_error: Optional[PaymentError]
+    latest_charge: Charge
+    livemode: bool
+    """`false`: test money."""
+    metadata: dict[str, str]
+    """Your own pairs of text."""
+    next_action: Optional[PaymentIntentAction]
+    payment_method: Optional[str]
+    """The provider's id of the means of payment; after a decline, null."""
+    payment_method_types: list[str]
+    """The types of means of payment that the request named; empty if it named none, and the provider chooses."""
+    receipt_email: Optional[str]
+    """Where a receipt goes."""
+    setup_future_usage: Optional[str]
+    """Whether the means of payment is kept: `on_session` or `off_session`; null: no."""
+    statement_descriptor_suffix: Optional[str]
+    """What the card's statement shows after the operator's name."""
+    status: PaymentIntentStatus
+
+
+class PaymentIntentWithCharge(_PaymentIntentWithChargeRequired, total=False):
+    """A payment intent with its whole latest charge; only where `expand[]` asks for it."""
+
+    reference: str
+    """Your name of what is paid for; only if it has one."""
+
+
+class PaymentIntentList(TypedDict):
+    """A page of payment intents, the newest first."""
+
+    object: Literal["list"]
+    url: Literal["/v1/payment_intents"]
+    has_more: bool
+    """Whether there are more, in the direction of paging."""
+    data: list[Union[PaymentIntent, PaymentIntentWithCharge]]
+    """The payment intents, as `GET /v1/payment_intents/{id}` shows them."""
+
+
+class RefundParams(TypedDict, total=False):
+    """Which charge to refund, and how much. One of `charge` and `payment_intent` is required."""
+
+    charge: str
+    """The charge to refund, by Paidonce's id or the provider's. From 1 to 255 characters."""
+    payment_intent: str
+    """The payment intent whose charge to refund, instead of `charge`. From 1 to 255 characters."""
+    amount: int
+    """How much to refund, in minor units. By default, all that is left. From 1 to 999999999999."""
+    reason: RefundReason
+    metadata: Optional[dict[str, str]]
+    """Your own pairs of text, as for a charge."""
+    expand: list[RefundExpand]
+    """What the answer shows in full. In a form, `expand[]=charge`."""
+
+
+ChargeExpand = Literal["refunds", "customer", "payment_method", "balance_transaction"]
+"""`refunds`: the newest refunds of the charge, at most ten. `customer`, `payment_method` and `balance_transaction` are
+accepted, since Stripe's users name them, and stay ids: the objects are the provider's.
+"""
+
+
+ChargeListExpand = Literal["data.refunds", "data.customer", "data.payment_method", "data.balance_transaction"]
+"""`data.refunds`: the newest refunds of each charge, at most ten. `data.customer`, `data.payment_method` and
+`data.balance_transaction` are accepted, and stay ids.
+"""
+
+
+PaymentIntentExpand = Literal["latest_charge", "customer", "payment_method", "balance_transaction"]
+"""`latest_charge`: the whole charge instead of its id. `customer`, `payment_method` and `balance_transaction` are
+accepted, since Stripe's users name them, and stay ids: the objects are the provider's.
+"""
+
+
+PaymentIntentListExpand = Literal["data.latest_charge", "data.customer", "data.payment_method", "data.balance_transaction"]
+"""`data.latest_charge`: the whole charge of each instead of its id. `data.customer`, `data.payment_method` and
+`data.balance_transaction` are accepted, and stay ids.
+"""
+
+
+RefundExpand = Literal["charge", "customer", "payment_method", "balance_transaction"]
+"""`charge`: the whole charge instead of its id. `customer`, `payment_method` and `balance_transaction` are accepted, since
+Stripe's users name them, and stay ids: the objects are the provider's.
+"""
+
+
+RefundListExpand = Literal["data.charge", "data.customer", "data.payment_method", "data.balance_transaction"]
+"""`data.charge`: the whole charge of each instead of its id. `data.customer`, `data.payment_method` and
+`data.balance_transaction` are accepted, and stay ids.
+"""
+
+
+DisputeExpand = Literal["charge", "customer", "payment_method", "balance_transaction"]
+"""`charge`: the whole charge instead of its id. `customer`, `payment_method` and `balance_transaction` are accepted, since
+Stripe's users name them, and stay ids: the objects are the provider's.
+"""
+
+
+DisputeListExpand = Literal["data.charge", "data.customer", "data.payment_method", "data.balance_transaction"]
+"""`data.charge`: the whole charge of each instead of its id. `data.customer`, `data.payment_method` and
+`data.balance_transaction` are accepted, and stay ids.
+"""
 
 
 RefundReason = Literal["duplicate", "fraudulent", "requested_by_customer"]
-"""Why: `duplicate`, `requested_by_customer`, or `fraudulent`, from which the provider learns."""
+"""Why: `duplicate`, `requested_by_customer`, or `fraudulent`, which the provider uses against fraud."""
 
 
 class Refund(TypedDict):
     """A refund, with Stripe's names and types."""
 
     id: str
-    """Names the refund, here; later ones sort after it."""
+    """Paidonce's id of the refund; later refunds sort after it."""
     object: Literal["refund"]
     amount: int
-    """Minor units. From 1 to 99999999."""
+    """Minor units. From 1 to 999999999999."""
     charge: str
-    """The charge whose money is given back."""
+    """The charge that is refunded."""
     created: int
     """Unix seconds."""
     currency: str
     """The charge's, an ISO 4217 code in lower case."""
     failure_reason: Optional[str]
     """Why it failed, for programs."""
+    made_by: RefundMadeBy
     metadata: dict[str, str]
-    """Your own pairs of text."""
+    """Your own pairs of text; of a refund made at the provider, none."""
     provider: ProviderReference
     reason: Optional[str]
-    """One of those of the request, or null."""
-    status: Literal["pending", "requires_action", "succeeded", "failed", "canceled"]
-    """`pending`: no outcome is known yet, or the provider is at it; `requires_action`: it waits for the payer; `succeeded`,
-    which may still become `failed` days later; `failed` and `canceled`: no money was given back.
-    """
+    """The reason that the request gave, or null."""
+    status: RefundStatus
+
+
+RefundMadeBy = Literal["api", "provider"]
+"""`api`: a request to this API made it; `provider`: somebody made it at the provider, in its dashboard or with another
+program. Both count in the charge's `amount_refunded`.
+"""
+
+
+RefundStatus = Literal["pending", "requires_action", "succeeded", "failed", "canceled"]
+"""`pending`: no outcome is known yet, or the provider works on it; `requires_action`: it waits for the payer; `succeeded`,
+which may still become `failed` days later; `failed` and `canceled`: no money was refunded.
+"""
+
+
+class RefundWithCharge(TypedDict):
+    """A refund with its whole charge; only where `expand[]` asks for it."""
+
+    id: str
+    """Paidonce's id of the refund; later refunds sort after it."""
+    object: Literal["refund"]
+    amount: int
+    """Minor units. From 1 to 999999999999."""
+    charge: Charge
+    created: int
+    """Unix seconds."""
+    currency: str
+    """The charge's, an ISO 4217 code in lower case."""
+    failure_reason: Optional[str]
+    """Why it failed, for programs."""
+    made_by: RefundMadeBy
+    metadata: dict[str, str]
+    """Your own pairs of text; of a refund made at the provider, none."""
+    provider: ProviderReference
+    reason: Optional[str]
+    """The reason that the request gave, or null."""
+    status: RefundStatus
 
 
 class RefundList(TypedDict):
@@ -100,9 +665,138 @@ class RefundList(TypedDict):
     object: Literal["list"]
     url: Literal["/v1/refunds"]
     has_more: bool
-    """Whether there are more, in the direction of the walk."""
+    """Whether there are more, in the direction of paging."""
     data: list[Refund]
-    """Whole refunds, as `GET /v1/refunds/{id}` shows them."""
+    """The refunds, as `GET /v1/refunds/{id}` shows them."""
+
+
+class RefundListWithCharges(TypedDict):
+    """A page of refunds with their whole charges; only where `expand[]` asks for them."""
+
+    object: Literal["list"]
+    url: str
+    """The path of the list."""
+    has_more: bool
+    """Whether there are more, in the direction of paging."""
+    data: list[RefundWithCharge]
+    """The refunds, as `GET /v1/refunds/{id}` shows them."""
+
+
+class Dispute(TypedDict):
+    """A dispute, with Stripe's names and types."""
+
+    id: str
+    """Paidonce's id of the dispute; later disputes sort after it."""
+    object: Literal["dispute"]
+    amount: int
+    """Minor units that are disputed: usually the whole charge. At least 0."""
+    charge: str
+    """The charge that is disputed."""
+    created: int
+    """When it was opened, in Unix seconds."""
+    currency: str
+    """An ISO 4217 code in lower case."""
+    evidence_details: EvidenceDetails
+    is_charge_refundable: bool
+    """Whether the provider still lets the charge be refunded. If not, a refund is a 400 `charge_disputed`."""
+    livemode: bool
+    """`false`: test money."""
+    payment_intent: Optional[str]
+    """The provider's id of the payment intent, if one made the charge."""
+    provider: ProviderReference
+    reason: str
+    """The provider's word for why the payer disputes it."""
+    status: str
+    """The provider's word. `needs_response` and `under_review`: it is open; `won` and `lost`: it is decided;
+    `warning_needs_response`, `warning_under_review` and `warning_closed`: an inquiry, which takes no money; `prevented`.
+    There may be new ones.
+    """
+
+
+class DisputeWithCharge(TypedDict):
+    """A dispute with its whole charge; only where `expand[]` asks for it."""
+
+    id: str
+    """Paidonce's id of the dispute; later disputes sort after it."""
+    object: Literal["dispute"]
+    amount: int
+    """Minor units that are disputed: usually the whole charge. At least 0."""
+    charge: Charge
+    created: int
+    """When it was opened, in Unix seconds."""
+    currency: str
+    """An ISO 4217 code in lower case."""
+    evidence_details: EvidenceDetails
+    is_charge_refundable: bool
+    """Whether the provider still lets the charge be refunded. If not, a refund is a 400 `charge_disputed`."""
+    livemode: bool
+    """`false`: test money."""
+    payment_intent: Optional[str]
+    """The provider's id of the payment intent, if one made the charge."""
+    provider: ProviderReference
+    reason: str
+    """The provider's word for why the payer disputes it."""
+    status: str
+    """The provider's word. `needs_response` and `under_review`: it is open; `won` and `lost`: it is decided;
+    `warning_needs_response`, `warning_under_review` and `warning_closed`: an inquiry, which takes no money; `prevented`.
+    There may be new ones.
+    """
+
+
+class EvidenceDetails(TypedDict):
+    """Until when evidence is accepted, and what was sent."""
+
+    due_by: Optional[int]
+    """Until when evidence is accepted, in Unix seconds; null if none is."""
+    has_evidence: bool
+    """Whether there is evidence."""
+    past_due: bool
+    """Whether the last evidence came too late."""
+    submission_count: int
+    """How often evidence was sent. At least 0."""
+
+
+class DisputeList(TypedDict):
+    """A page of disputes, the newest first."""
+
+    object: Literal["list"]
+    url: Literal["/v1/disputes"]
+    has_more: bool
+    """Whether there are more, in the direction of paging."""
+    data: list[Dispute]
+    """The disputes, as `GET /v1/disputes/{id}` shows them."""
+
+
+class DisputeListWithCharges(TypedDict):
+    """A page of disputes with their whole charges; only where `expand[]` asks for them."""
+
+    object: Literal["list"]
+    url: Literal["/v1/disputes"]
+    has_more: bool
+    """Whether there are more, in the direction of paging."""
+    data: list[DisputeWithCharge]
+    """The disputes, as `GET /v1/disputes/{id}` shows them."""
+
+
+class EarlyFraudWarning(TypedDict):
+    """A card network's warning that a charge was fraudulent, with Stripe's names and types. It is only in events."""
+
+    id: str
+    """The provider's id of the warning."""
+    object: Literal["radar.early_fraud_warning"]
+    actionable: bool
+    """Whether a refund can still prevent a dispute."""
+    charge: str
+    """The charge that it warns of."""
+    created: int
+    """Unix seconds."""
+    fraud_type: str
+    """The card network's word."""
+    livemode: bool
+    """`false`: test money."""
+    payment_intent: Optional[str]
+    """The provider's id of the payment intent, if one made the charge."""
+    provider: ProviderReference
 
 
 ChargeStatus = Literal["pending", "succeeded", "failed"]
@@ -111,14 +805,14 @@ ChargeStatus = Literal["pending", "succeeded", "failed"]
 
 class _ChargeRequired(TypedDict):
     id: str
-    """Names the charge, here; later ones sort after it."""
+    """Paidonce's id of the charge; later charges sort after it."""
     object: Literal["charge"]
     amount: int
-    """Minor units. From 1 to 99999999."""
+    """Minor units. From 1 to 999999999999."""
     amount_captured: int
     """Minor units taken. At least 0."""
     amount_refunded: int
-    """Minor units given back. At least 0."""
+    """Minor units given back; all of it, if the authorised money was let go of. At least 0."""
     captured: bool
     """Whether the money was taken, rather than only authorised."""
     created: int
@@ -130,7 +824,7 @@ class _ChargeRequired(TypedDict):
     description: Optional[str]
     """Your text, as it was given."""
     disputed: bool
-    """Whether the payer has, or had, the payment disputed with the bank."""
+    """Whether any dispute of it is open: `GET /v1/disputes?charge=`."""
     failure_code: Optional[str]
     """Why it failed, for programs."""
     failure_message: Optional[str]
@@ -155,7 +849,55 @@ class _ChargeRequired(TypedDict):
 class Charge(_ChargeRequired, total=False):
     """A charge, with Stripe's names and types."""
 
+    balance_transaction: Optional[str]
+    """The provider's id of the entry in its books; null until there is one."""
+    dispute: Dispute
     next_action: NextAction
+    payment_method_details: Optional[PaymentMethodDetails]
+    receipt_url: Optional[str]
+    """Where the payer can see a receipt; null where the provider has none. Whoever has the address can see it, so keep it from
+    logs. It is the first one that the provider gave; at Stripe an address ends after 30 days, and then offers a new one.
+    """
+    reference: str
+    """Your name of what is paid for; only if it has one."""
+    duplicate_of: str
+    """The charge of the same reference beside which this one was meant; only if it was."""
+    refunds: RefundsOfCharge
+    shipping: ChargeShipping
+    statement_descriptor: str
+    """What the statement shows, as it was given; only if it was."""
+
+
+class ChargeShippingAddress(TypedDict):
+    """Where the goods go."""
+
+    city: Optional[str]
+    """The town or suburb."""
+    country: Optional[str]
+    """The two letters of ISO 3166."""
+    line1: Optional[str]
+    """The street and number."""
+    line2: Optional[str]
+    """The floor or flat."""
+    postal_code: Optional[str]
+    """The ZIP."""
+    state: Optional[str]
+    """The county, province or region."""
+
+
+class ChargeShipping(TypedDict):
+    """Where and to whom the goods are sent; only if it was given."""
+
+    address: ChargeShippingAddress
+    """Where the goods go."""
+    carrier: Optional[str]
+    """Who delivers, such as Royal Mail."""
+    name: Optional[str]
+    """Who receives the goods."""
+    phone: Optional[str]
+    """The receiver's number."""
+    tracking_number: Optional[str]
+    """What the carrier knows it by."""
 
 
 class NextActionRedirectToUrl(TypedDict):
@@ -167,20 +909,26 @@ class NextActionRedirectToUrl(TypedDict):
 
 class _NextActionRequired(TypedDict):
     type: str
-    """What to do, named like the member that has the details."""
+    """What to do; the member of the same name has the details."""
 
 
 class NextAction(_NextActionRequired, total=False):
-    """What the payer has to do before a pending charge can go on; only there while that is so, with
-    `STRIPE_FLOW=payment_intents`.
+    """What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
+    Events show only what it is.
     """
 
     redirect_to_url: NextActionRedirectToUrl
     """Where the payer can authenticate."""
+    payment_intent: str
+    """The provider's id of the payment."""
+    client_secret: str
+    """A secret with which the provider's library in the payer's browser goes on (Stripe.js: `handleNextAction`). Absent where
+    there is an address to send the payer to.
+    """
 
 
 class ChargeOutcome(TypedDict):
-    """The provider's assessment; null until there is one."""
+    """The provider's assessment of the payment; null until there is one."""
 
     network_status: Optional[str]
     """What the card's network answered."""
@@ -189,18 +937,68 @@ class ChargeOutcome(TypedDict):
     risk_level: Optional[str]
     """How risky the provider finds the payment."""
     seller_message: Optional[str]
-    """The same for people, not for the payer."""
+    """The assessment in a sentence, for the seller and not for the payer."""
     type: str
-    """The assessment in a word: whether it was authorised, and who declined it."""
+    """The assessment in a word: whether the payment was authorised, and who declined it."""
+
+
+class _PaymentMethodDetailsRequired(TypedDict):
+    type: str
+    """The provider's word for the kind of payment method."""
+
+
+class PaymentMethodDetails(_PaymentMethodDetailsRequired, total=False):
+    """What was paid with; null while it is not known, as of payments that were declined."""
+
+    card: PaymentCard
+
+
+class PaymentCard(TypedDict):
+    """The card, if it is one; null for what the provider did not tell."""
+
+    brand: Optional[str]
+    """`visa`, `mastercard`, `amex` and others."""
+    country: Optional[str]
+    """Where it was issued: an ISO 3166 code of two letters."""
+    exp_month: Optional[int]
+    """The last month in which it is valid. From 1 to 12."""
+    exp_year: Optional[int]
+    """The year of that month. From 1 to 9999."""
+    funding: Optional[str]
+    """`credit`, `debit`, `prepaid` or `unknown`."""
+    last4: Optional[str]
+    """The last four digits of its number."""
+    network: Optional[str]
+    """The network over which it was charged."""
+    wallet: Optional[PaymentWallet]
+
+
+class PaymentWallet(TypedDict):
+    """The wallet that the card is in; null for one that is in none."""
+
+    type: str
+    """Which wallet it is."""
 
 
 class ProviderReference(TypedDict):
-    """Where it is found at the payment provider."""
+    """Where to find the object at the payment provider."""
 
     name: str
     """Which payment provider it is."""
     id: Optional[str]
-    """The id there; null until the provider is known to have it."""
+    """The provider's id; null until the provider is known to have the object."""
+
+
+class RefundsOfCharge(TypedDict):
+    """The newest refunds of the charge, the newest first; only where `expand[]` asks for them."""
+
+    object: Literal["list"]
+    url: str
+    """Where all of them are listed."""
+    has_more: bool
+    """Whether there are more than these."""
+    data: list[Refund]
+    """The refunds, as `GET /v1/refunds/{id}` shows them."""
 
 
 class ChargeList(TypedDict):
@@ -209,25 +1007,25 @@ class ChargeList(TypedDict):
     object: Literal["list"]
     url: Literal["/v1/charges"]
     has_more: bool
-    """Whether there are more, in the direction of the walk."""
+    """Whether there are more, in the direction of paging."""
     data: list[Charge]
-    """Whole charges, as `GET /v1/charges/{id}` shows them."""
+    """The charges, as `GET /v1/charges/{id}` shows them."""
 
 
-EventType = Literal["charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.refunded", "charge.updated", "charge.dispute.created", "charge.dispute.closed", "refund.created", "refund.updated", "refund.failed"]
-"""What came true."""
+EventType = Literal["charge.pending", "charge.succeeded", "charge.failed", "charge.captured", "charge.canceled", "charge.expired", "charge.refunded", "charge.updated", "charge.dispute.created", "charge.dispute.updated", "charge.dispute.closed", "refund.created", "refund.updated", "refund.failed", "radar.early_fraud_warning.created", "payment_intent.created", "payment_intent.requires_action", "payment_intent.processing", "payment_intent.payment_failed", "payment_intent.amount_capturable_updated", "payment_intent.succeeded", "payment_intent.canceled"]
+"""What happened."""
 
 
 class EventData(TypedDict):
-    """What it came true of."""
+    """What the event is about."""
 
-    object: Union[Charge, Refund]
-    """The whole object as `GET` showed it when the event came true."""
+    object: Union[Charge, Refund, EarlyFraudWarning, PaymentIntent]
+    """The whole object as `GET` showed it when the event occurred. A charge of `charge.dispute.…` has the `dispute` as well."""
 
 
 class Event(TypedDict):
-    """Something that came true. Its bytes never change: every reader, every delivery and every stream gets the same.
-    `docs/events.md` says when each type comes true.
+    """Something that happened. Its bytes never change: every reader, every delivery and every stream gets the same.
+    `docs/events.md` says when each type occurs.
     """
 
     id: str
@@ -238,11 +1036,11 @@ class Event(TypedDict):
     created: int
     """In Unix seconds."""
     data: EventData
-    """What it came true of."""
+    """What the event is about."""
     livemode: bool
     """`false`: test money."""
     sequence: int
-    """Of the events of one object, from 1 without gaps: a higher one is newer, whatever arrived first. At least 1."""
+    """Counts the events of one object, from 1 without gaps: a higher one is newer, whichever arrived first. At least 1."""
     type: EventType
 
 
@@ -251,7 +1049,7 @@ EventOrder = Literal["asc", "desc"]
 
 
 class EventList(TypedDict):
-    """A page of events, in the order that was asked for."""
+    """A page of events, in the requested order."""
 
     object: Literal["list"]
     url: Literal["/v1/events"]
@@ -262,10 +1060,10 @@ class EventList(TypedDict):
 
 
 class EventResendParams(TypedDict, total=False):
-    """To whom to deliver the event again."""
+    """Where to deliver the event again."""
 
     webhook_endpoint: str
-    """The id of the one endpoint that gets the event; all that want it when it is left out. From 1 to 255 characters."""
+    """The id of the one endpoint that gets the event. By default, all that want it. From 1 to 255 characters."""
 
 
 class EventResend(TypedDict):
@@ -286,61 +1084,144 @@ class _WebhookEndpointParamsRequired(TypedDict):
 
 
 class WebhookEndpointParams(_WebhookEndpointParamsRequired, total=False):
-    """All that is to be known of an endpoint."""
+    """The configuration of an endpoint."""
 
-    description: str
-    """Your text. From 1 to 500 characters."""
+    description: Optional[str]
+    """Your text."""
     enabled_events: list[str]
-    """The types of events that are sent, or `["*"]` for all, those of later versions too."""
+    """The types of events that are sent, or `["*"]` for all, including those of later versions."""
+
+
+class _WebhookEndpointCreateParamsRequired(TypedDict):
+    url: str
+    """Where events are sent by POST: http or https, without user, password or fragment, on the public Internet. From 1 to 2000
+    characters.
+    """
+
+
+class WebhookEndpointCreateParams(_WebhookEndpointCreateParamsRequired, total=False):
+    """A new endpoint."""
+
+    api_version: Literal["2023-10-16"]
+    """The version of Stripe's API whose shapes events have; there is only this one."""
+    connect: bool
+    """Events of other accounts, which there are not: only `false` is taken."""
+    description: Optional[str]
+    """Your text."""
+    enabled_events: list[str]
+    """The types of events that are sent, or `["*"]` for all, including those of later versions."""
+    metadata: Optional[dict[str, str]]
+    """Your own pairs of text: up to 50, keys of 1 to 40 characters without square brackets, values of up to 500 characters. A
+    pair whose value is empty is not kept.
+    """
+
+
+class WebhookEndpointUpdateParams(TypedDict, total=False):
+    """What to change of an endpoint; what is left out stays."""
+
+    description: Optional[str]
+    """Your text; empty or null for none."""
+    disabled: bool
+    """Whether nothing is sent to the endpoint."""
+    enabled_events: list[str]
+    """The types of events that are sent, or `["*"]` for all, including those of later versions."""
+    metadata: Optional[dict[str, str]]
+    """Pairs to set. One whose value is empty is taken away, and those that are not named stay; an empty text or null instead
+    of the pairs takes all away. An endpoint can have 50.
+    """
+    url: str
+    """Where events are sent by POST: http or https, without user, password or fragment, on the public Internet. From 1 to 2000
+    characters.
+    """
 
 
 class WebhookEndpoint(TypedDict):
     """Where events of the account are sent."""
 
     id: str
-    """The name that you gave it."""
+    """The name that you gave it, or `we_…`."""
     object: Literal["webhook_endpoint"]
+    api_version: Literal["2023-10-16"]
+    """The version of Stripe's API whose shapes its events have."""
+    application: Optional[str]
+    """Always null: only Stripe's Connect has applications."""
     created: int
     """When it was registered for the first time, in Unix seconds."""
     description: Optional[str]
     """Your text, as it was given."""
     disabled_at: Optional[int]
-    """Since when nothing is sent, in Unix seconds; null while enabled. Registering it again enables it."""
+    """When it was disabled, in Unix seconds; null while enabled. Registering it again enables it, and so does an update."""
     disabled_reason: Optional[str]
     """Why it was disabled; null while enabled."""
     enabled_events: list[str]
-    """In sorted order, each once."""
+    """The types of events that are sent, sorted, each once."""
+    livemode: bool
+    """Whether its events are about real money."""
+    metadata: dict[str, str]
+    """Your own pairs of text."""
     secret: str
-    """What deliveries are signed with."""
+    """The secret with which deliveries are signed."""
     status: Literal["enabled", "disabled"]
-    """`enabled`: events are sent; `disabled`: they wait until it is registered again."""
+    """`enabled`: events are sent; `disabled`: queued events wait until it is enabled again."""
+    url: str
+    """Where events are sent by POST."""
+
+
+class WebhookEndpointUpdated(TypedDict):
+    """A webhook endpoint after an update, without its secret."""
+
+    id: str
+    """The name that you gave it, or `we_…`."""
+    object: Literal["webhook_endpoint"]
+    api_version: Literal["2023-10-16"]
+    """The version of Stripe's API whose shapes its events have."""
+    application: Optional[str]
+    """Always null: only Stripe's Connect has applications."""
+    created: int
+    """When it was registered for the first time, in Unix seconds."""
+    description: Optional[str]
+    """Your text, as it was given."""
+    disabled_at: Optional[int]
+    """When it was disabled, in Unix seconds; null while enabled. Registering it again enables it, and so does an update."""
+    disabled_reason: Optional[str]
+    """Why it was disabled; null while enabled."""
+    enabled_events: list[str]
+    """The types of events that are sent, sorted, each once."""
+    livemode: bool
+    """Whether its events are about real money."""
+    metadata: dict[str, str]
+    """Your own pairs of text."""
+    status: Literal["enabled", "disabled"]
+    """`enabled`: events are sent; `disabled`: queued events wait until it is enabled again."""
     url: str
     """Where events are sent by POST."""
 
 
 class WebhookEndpointList(TypedDict):
-    """All webhook endpoints of the account."""
+    """A page of webhook endpoints, the newest first."""
 
     object: Literal["list"]
     url: Literal["/v1/webhook_endpoints"]
     has_more: bool
-    """`false`: there are never more."""
+    """Whether there are more in the direction in which the page was read."""
     data: list[WebhookEndpoint]
-    """The endpoints, in the order of their ids."""
+    """The endpoints, the newest first."""
 
 
 class DeletedWebhookEndpoint(TypedDict):
-    """What is left of a webhook endpoint that was deleted."""
+    """Confirms that a webhook endpoint was deleted."""
 
     id: str
-    """The name that you gave it."""
+    """The name that it had."""
     object: Literal["webhook_endpoint"]
     deleted: bool
-    """`true`."""
+    """Always `true`."""
 
 
 class TimeRange(TypedDict, total=False):
-    """Bounds on a time in Unix seconds; several hold together."""
+    """Bounds on a time in Unix seconds; all that are given apply. In a query, `created=1764403200` stands for exactly that
+    second.
+    """
 
     gt: int
     """Later than."""
@@ -357,21 +1238,21 @@ class IdempotencyKey(TypedDict):
 
     object: Literal["idempotency_key"]
     key: str
-    """What the request named, without quotes. From 1 to 255 characters."""
+    """The key of the request, without quotes. From 1 to 255 characters."""
     status: Literal["in_progress", "completed", "failed"]
     """`in_progress`: no outcome is known yet; `completed`: the answer is stored and replayed; `failed`: proven that nothing
-    moved, and the same request under the same key runs anew.
+    moved, and the same request under the same key runs again.
     """
     recovery_point: str
-    """Where the operation stands and would be resumed, such as `started` or `finished`."""
+    """How far the operation has come, such as `started` or `finished`."""
     attempts: int
     """How many times the operation was driven. At least 1."""
     operation: str
-    """Also in the provider's metadata."""
+    """The operation, whose id is also in the provider's metadata."""
     resource: str
-    """The object that the operation makes or changes."""
+    """The object that the operation creates or changes."""
     parked: bool
-    """Whether a person has to decide."""
+    """Whether an operator has to decide."""
     response_code: Optional[int]
     """The stored status; null until there is one."""
     original_request: str
@@ -379,14 +1260,14 @@ class IdempotencyKey(TypedDict):
     created: int
     """When the key was claimed, in Unix seconds."""
     expires_at: Optional[int]
-    """From when on the key may be used anew, in Unix seconds; null while unfinished."""
+    """When the key may be used again, in Unix seconds; null while unfinished."""
 
 
 class ListChargesQuery(TypedDict, total=False):
     """What to list."""
 
     limit: int
-    """How many to return at most. From 1 to 100."""
+    """The maximum number to return. From 1 to 100."""
     starting_after: str
     """The id of a charge; the page begins with the next older one. Not together with `ending_before`. From 1 to 255
     characters.
@@ -394,11 +1275,56 @@ class ListChargesQuery(TypedDict, total=False):
     ending_before: str
     """The id of a charge; the page ends with the next newer one. Not together with `starting_after`. From 1 to 255 characters."""
     created: TimeRange
-    """Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`."""
+    """Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is
+    that second.
+    """
     customer: str
     """Only charges of this customer of the payment provider. From 1 to 255 characters."""
+    payment_intent: str
+    """Only charges of this payment intent of the payment provider (`STRIPE_FLOW=payment_intents`). From 1 to 255 characters."""
+    reference: str
+    """Only charges with this reference. From 1 to 255 characters."""
     status: ChargeStatus
     """Only charges in this state."""
+    expand: list[ChargeListExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
+
+
+class GetChargeQuery(TypedDict, total=False):
+    """What to list."""
+
+    expand: list[ChargeExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
+
+
+class ListPaymentIntentsQuery(TypedDict, total=False):
+    """What to list."""
+
+    limit: int
+    """The maximum number to return. From 1 to 100."""
+    starting_after: str
+    """The id of a payment intent; the page begins with the next older one. Not together with `ending_before`. From 1 to 255
+    characters.
+    """
+    ending_before: str
+    """The id of a payment intent; the page ends with the next newer one. Not together with `starting_after`. From 1 to 255
+    characters.
+    """
+    created: TimeRange
+    """Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is
+    that second.
+    """
+    customer: str
+    """Only payment intents of this customer of the payment provider. From 1 to 255 characters."""
+    expand: list[PaymentIntentListExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
+
+
+class GetPaymentIntentQuery(TypedDict, total=False):
+    """What to list."""
+
+    expand: list[PaymentIntentExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
 
 
 class ListRefundsQuery(TypedDict, total=False):
@@ -406,26 +1332,100 @@ class ListRefundsQuery(TypedDict, total=False):
 
     charge: str
     """Only refunds of this charge. From 1 to 255 characters."""
+    payment_intent: str
+    """Only refunds of this payment intent of the payment provider (`STRIPE_FLOW=payment_intents`). From 1 to 255 characters."""
+    created: TimeRange
+    """Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is
+    that second.
+    """
     limit: int
-    """How many to return at most. From 1 to 100."""
+    """The maximum number to return. From 1 to 100."""
     starting_after: str
     """The id of a refund; the page begins with the next older one. Not together with `ending_before`. From 1 to 255
     characters.
     """
     ending_before: str
     """The id of a refund; the page ends with the next newer one. Not together with `starting_after`. From 1 to 255 characters."""
+    expand: list[RefundListExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
+
+
+class GetRefundQuery(TypedDict, total=False):
+    """What to list."""
+
+    expand: list[RefundExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
+
+
+class ListDisputesQuery(TypedDict, total=False):
+    """What to list."""
+
+    charge: str
+    """Only disputes of this charge. From 1 to 255 characters."""
+    limit: int
+    """The maximum number to return. From 1 to 100."""
+    starting_after: str
+    """The id of a dispute; the page begins with the next older one. Not together with `ending_before`. From 1 to 255
+    characters.
+    """
+    ending_before: str
+    """The id of a dispute; the page ends with the next newer one. Not together with `starting_after`. From 1 to 255
+    characters.
+    """
+    created: TimeRange
+    """Bounds on the time of creation in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is
+    that second.
+    """
+    expand: list[DisputeListExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
+
+
+class GetDisputeQuery(TypedDict, total=False):
+    """What to list."""
+
+    expand: list[DisputeExpand]
+    """What the answer shows in full. Instead of `expand[]=…`, `expand[0]=…` works as well, as Stripe's libraries write it."""
 
 
 class ListEventsQuery(TypedDict, total=False):
     """What to list."""
 
-    type: EventType
-    """Only events of this type."""
+    type: str
+    """Only events of this type, or of all types that match, such as `charge.*`. From 1 to 100 characters."""
+    types: list[str]
+    """Only events of these types, at most 20, which may have `*` as well; not together with `type`. Instead of `types[]=…`,
+    `types[0]=…` works as well, as Stripe's libraries write it.
+    """
+    created: TimeRange
+    """Bounds on the event's `created` in Unix seconds, such as `created[gte]=1764403200`; or `created=1764403200`, which is
+    that second.
+    """
     starting_after: str
-    """The id of an event, of any type; the page begins with the next one. From 1 to 255 characters."""
+    """The id of an event, of any type; the page begins with the next one. Not together with `ending_before`. From 1 to 255
+    characters.
+    """
+    ending_before: str
+    """The id of an event, of any type; the page ends with the one before it. Not together with `starting_after`. From 1 to 255
+    characters.
+    """
     order: EventOrder
-    """`desc`: the newest first. Such a page tells where things stand (`order=desc&limit=1` is the last event); what comes
-    later is read forwards, from there on.
+    """`desc` returns the newest first: `order=desc&limit=1` is the last event. Read later events from there on, in the default
+    order.
     """
     limit: int
-    """How many to return at most. From 1 to 100."""
+    """The maximum number to return. From 1 to 100."""
+
+
+class ListWebhookEndpointsQuery(TypedDict, total=False):
+    """What to list."""
+
+    limit: int
+    """The maximum number to return. From 1 to 100."""
+    starting_after: str
+    """The id of an endpoint; the page begins with the next older one. Not together with `ending_before`. From 1 to 255
+    characters.
+    """
+    ending_before: str
+    """The id of an endpoint; the page ends with the next newer one. Not together with `starting_after`. From 1 to 255
+    characters.
+    """

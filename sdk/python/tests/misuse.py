@@ -18,4 +18,6 @@ def misuse(paidonce: Paidonce) -> None:
 
 def narrowing(paidonce: Paidonce) -> int:
     about = paidonce.events.retrieve("evt_1").data["data"]["object"]
-    return about["amount_refunded"] if about["object"] == "charge" else len(about["reason"] or "")
+    if about["object"] == "charge":
+        return about["amount_refunded"]
+    return len(about["reason"] or "") if about["object"] == "refund" else 0

@@ -114,6 +114,9 @@ class Live(unittest.TestCase):
         self.assertEqual(client().charges.retrieve(held["id"]).data["amount_refunded"], 300)
         whole = client().charges.create("order-6b", params(capture=False)).data
         self.assertEqual(client().charges.capture("order-6b/capture", whole["id"]).data["amount_captured"], 2000)
+        hold = client().charges.create("order-6c", params(capture=False)).data
+        gone = client().charges.cancel("order-6c/cancel", hold["id"]).data
+        self.assertEqual((gone["captured"], gone["refunded"], gone["amount_refunded"]), (False, True, 2000))
         for i in range(3):
             client().charges.create(f"order-7-{i}", params(amount=100 + i, metadata={"seven": "é"}))
         newest = [charge["amount"] for charge in client().charges.all({"limit": 2, "created": {"gte": 1}}) if "seven" in charge["metadata"]]
@@ -141,7 +144,7 @@ class Live(unittest.TestCase):
         for refused in (
             lambda: capture("ch_nothing"),
             lambda: refund(charge="ch_nothing"),
-            lambda: refund(charge=held),
+            lambda: refund(charge=held, amount=1),
             lambda: capture(held),
             lambda: refund(charge=held, amount=2001),
             lambda: refund(charge=held),

@@ -199,6 +199,7 @@ class Calls(Unit):
         calls: "list[Callable[[str], Any]]" = [
             client.charges.retrieve,
             lambda name: client.charges.capture("op", name),
+            lambda name: client.charges.cancel("op", name),
             client.refunds.retrieve,
             client.idempotency_keys.retrieve,
             client.events.retrieve,

@@ -1,4 +1,4 @@
-import type { CaptureParams, Charge, ChargeList, ChargeParams, DeletedWebhookEndpoint, Event, EventList, EventResend, EventResendParams, IdempotencyKey, ListChargesData, ListEventsData, ListRefundsData, Refund, RefundList, RefundParams, WebhookEndpoint, WebhookEndpointList, WebhookEndpointParams } from './generated/types.gen.js';
+import type { CaptureParams, Charge, ChargeList, ChargeParams, DeletedWebhookEndpoint, Dispute, DisputeList, Event, EventList, EventResend, EventResendParams, IdempotencyKey, ListChargesData, ListDisputesData, ListEventsData, ListPaymentIntentsData, ListRefundsData, PaymentIntent, PaymentIntentCancelParams, PaymentIntentCaptureParams, PaymentIntentConfirmParams, PaymentIntentList, PaymentIntentParams, PaymentIntentUpdateParams, Refund, RefundList, RefundParams, WebhookEndpoint, WebhookEndpointCreateParams, WebhookEndpointList, WebhookEndpointParams, WebhookEndpointUpdated, WebhookEndpointUpdateParams } from './generated/types.gen.js';
 import { Operations, type Result } from './operations.js';
 import { type ExchangerOptions } from './retry.js';
 import type { OperationStore } from './store.js';
@@ -11,6 +11,8 @@ export interface PaidonceOptions extends ExchangerOptions {
 type Query<T extends {
     query?: unknown;
 }> = NonNullable<T['query']>;
+/** A refund or dispute has the id of its charge here; to read the whole charge, retrieve it. */
+type IdOnly<T> = Omit<T, 'expand' | 'expand[]'>;
 /** A client of a Paidonce installation. */
 export declare class Paidonce {
     #private;
@@ -22,27 +24,55 @@ export declare class Paidonce {
         create: (operation: string, params: ChargeParams) => Promise<Result<Charge>>;
         /** Takes the money of a charge that was made with `capture: false`, all of it or the amount that the parameters name. */
         capture: (operation: string, id: string, params?: CaptureParams) => Promise<Result<Charge>>;
+        /** Lets go of a charge that was made with `capture: false`, or ends one that waits for its payer. */
+        cancel: (operation: string, id: string) => Promise<Result<Charge>>;
         retrieve: (id: string) => Promise<Result<Charge>>;
         /** A page of charges, newest first. */
         list: (query?: Query<ListChargesData>) => Promise<Result<ChargeList>>;
         /** All charges, newest first, page after page. */
         all: (query?: Query<ListChargesData>) => AsyncGenerator<Charge>;
     };
+    /** Taking money from payers who may have to do something first. Each write that can move money takes the name of its operation first. */
+    readonly paymentIntents: {
+        /** Makes a payment intent once for the operation's name; with `confirm: true` it is confirmed at once. */
+        create: (operation: string, params: PaymentIntentParams) => Promise<Result<PaymentIntent>>;
+        /** Charges what the intent was made for. After a decline, confirm it again under another operation's name. */
+        confirm: (operation: string, id: string, params?: PaymentIntentConfirmParams) => Promise<Result<PaymentIntent>>;
+        /** Takes the money of an intent that was made with `capture_method: 'manual'`, all of it or the amount that the parameters name. */
+        capture: (operation: string, id: string, params?: PaymentIntentCaptureParams) => Promise<Result<PaymentIntent>>;
+        /** Ends an intent that nobody has paid, or lets go of what it holds. */
+        cancel: (operation: string, id: string, params?: PaymentIntentCancelParams) => Promise<Result<PaymentIntent>>;
+        /** Changes what the parameters name of an intent that nobody has paid. */
+        update: (id: string, params: PaymentIntentUpdateParams) => Promise<Result<PaymentIntent>>;
+        retrieve: (id: string) => Promise<Result<PaymentIntent>>;
+        /** A page of payment intents, newest first. */
+        list: (query?: Query<ListPaymentIntentsData>) => Promise<Result<PaymentIntentList>>;
+        /** All payment intents, newest first, page after page. */
+        all: (query?: Query<ListPaymentIntentsData>) => AsyncGenerator<PaymentIntentList["data"][number]>;
+    };
     /** Giving money back. */
     readonly refunds: {
         /** Gives money back, once for the operation's name. */
-        create: (operation: string, params: RefundParams) => Promise<Result<Refund>>;
+        create: (operation: string, params: IdOnly<RefundParams>) => Promise<Result<Refund>>;
         retrieve: (id: string) => Promise<Result<Refund>>;
         /** A page of refunds, newest first. */
-        list: (query?: Query<ListRefundsData>) => Promise<Result<RefundList>>;
+        list: (query?: IdOnly<Query<ListRefundsData>>) => Promise<Result<RefundList>>;
         /** All refunds, newest first, page after page. */
-        all: (query?: Query<ListRefundsData>) => AsyncGenerator<Refund>;
+        all: (query?: IdOnly<Query<ListRefundsData>>) => AsyncGenerator<Refund>;
+    };
+    /** What payers dispute with their bank; read only. */
+    readonly disputes: {
+        retrieve: (id: string) => Promise<Result<Dispute>>;
+        /** A page of disputes, newest first. */
+        list: (query?: IdOnly<Query<ListDisputesData>>) => Promise<Result<DisputeList>>;
+        /** All disputes, newest first, page after page. */
+        all: (query?: IdOnly<Query<ListDisputesData>>) => AsyncGenerator<Dispute>;
     };
     readonly idempotencyKeys: {
         /** What became of a key. */
         retrieve: (key: string) => Promise<Result<IdempotencyKey>>;
     };
-    /** What came true. */
+    /** What happened. */
     readonly events: {
         retrieve: (id: string) => Promise<Result<Event>>;
         /** A page of events, oldest first unless the query says otherwise. */
@@ -66,8 +96,12 @@ export declare class Paidonce {
          * as you like, so call it whenever your program starts. The answer has the secret that signs.
          */
         put: (id: string, params: WebhookEndpointParams) => Promise<Result<WebhookEndpoint>>;
+        /** Registers an endpoint under a new id. One for each call, whatever answers are lost: a program that registers itself whenever it starts puts. */
+        create: (params: WebhookEndpointCreateParams) => Promise<Result<WebhookEndpoint>>;
+        /** Changes what the parameters name. The answer has no secret. */
+        update: (id: string, params: WebhookEndpointUpdateParams) => Promise<Result<WebhookEndpointUpdated>>;
         retrieve: (id: string) => Promise<Result<WebhookEndpoint>>;
-        /** All endpoints, 50 at most; there are no pages. */
+        /** All endpoints, 50 at most, the newest first. */
         list: () => Promise<Result<WebhookEndpointList>>;
         /** Forgets an endpoint and what is queued for it. A 404 may mean that an earlier attempt of yours did it. */
         delete: (id: string) => Promise<Result<DeletedWebhookEndpoint>>;

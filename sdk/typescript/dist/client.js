@@ -21,11 +21,31 @@ export class Paidonce {
         create: async (operation, params) => this.operations.run(operation, '/v1/charges', params),
         /** Takes the money of a charge that was made with `capture: false`, all of it or the amount that the parameters name. */
         capture: async (operation, id, params = {}) => this.operations.run(operation, `/v1/charges/${segment(id)}/capture`, params),
+        /** Lets go of a charge that was made with `capture: false`, or ends one that waits for its payer. */
+        cancel: async (operation, id) => this.operations.run(operation, `/v1/charges/${segment(id)}/cancel`, {}),
         retrieve: async (id) => this.#get(`/v1/charges/${segment(id)}`, 'charge'),
         /** A page of charges, newest first. */
         list: async (query = {}) => this.#get(`/v1/charges${queryOf(query)}`, 'list'),
         /** All charges, newest first, page after page. */
         all: (query = {}) => walk(query, (q) => this.charges.list(q)),
+    };
+    /** Taking money from payers who may have to do something first. Each write that can move money takes the name of its operation first. */
+    paymentIntents = {
+        /** Makes a payment intent once for the operation's name; with `confirm: true` it is confirmed at once. */
+        create: async (operation, params) => this.operations.run(operation, intents, params),
+        /** Charges what the intent was made for. After a decline, confirm it again under another operation's name. */
+        confirm: async (operation, id, params = {}) => this.operations.run(operation, `${intent(id)}/confirm`, params),
+        /** Takes the money of an intent that was made with `capture_method: 'manual'`, all of it or the amount that the parameters name. */
+        capture: async (operation, id, params = {}) => this.operations.run(operation, `${intent(id)}/capture`, params),
+        /** Ends an intent that nobody has paid, or lets go of what it holds. */
+        cancel: async (operation, id, params = {}) => this.operations.run(operation, `${intent(id)}/cancel`, params),
+        /** Changes what the parameters name of an intent that nobody has paid. */
+        update: async (id, params) => this.#call({ method: 'POST', path: intent(id), object: 'payment_intent', body: canonical(params), key: crypto.randomUUID() }),
+        retrieve: async (id) => this.#get(intent(id), 'payment_intent'),
+        /** A page of payment intents, newest first. */
+        list: async (query = {}) => this.#get(intents + queryOf(query), 'list'),
+        /** All payment intents, newest first, page after page. */
+        all: (query = {}) => walk(query, (q) => this.paymentIntents.list(q)),
     };
     /** Giving money back. */
     refunds = {
@@ -37,11 +57,19 @@ export class Paidonce {
         /** All refunds, newest first, page after page. */
         all: (query = {}) => walk(query, (q) => this.refunds.list(q)),
     };
+    /** What payers dispute with their bank; read only. */
+    disputes = {
+        retrieve: async (id) => this.#get(`/v1/disputes/${segment(id)}`, 'dispute'),
+        /** A page of disputes, newest first. */
+        list: async (query = {}) => this.#get(`/v1/disputes${queryOf(query)}`, 'list'),
+        /** All disputes, newest first, page after page. */
+        all: (query = {}) => walk(query, (q) => this.disputes.list(q)),
+    };
     idempotencyKeys = {
         /** What became of a key. */
         retrieve: async (key) => this.#get(`/v1/idempotency_keys/${segment(key)}`, 'idempotency_key'),
     };
-    /** What came true. */
+    /** What happened. */
     events = {
         retrieve: async (id) => this.#get(`/v1/events/${segment(id)}`, 'event'),
         /** A page of events, oldest first unless the query says otherwise. */
@@ -65,8 +93,12 @@ export class Paidonce {
          * as you like, so call it whenever your program starts. The answer has the secret that signs.
          */
         put: async (id, params) => this.#call({ method: 'PUT', path: endpoint(id), object: 'webhook_endpoint', body: canonical(params) }),
+        /** Registers an endpoint under a new id. One for each call, whatever answers are lost: a program that registers itself whenever it starts puts. */
+        create: async (params) => this.#call({ method: 'POST', path: '/v1/webhook_endpoints', object: 'webhook_endpoint', body: canonical(params), key: crypto.randomUUID() }),
+        /** Changes what the parameters name. The answer has no secret. */
+        update: async (id, params) => this.#call({ method: 'POST', path: endpoint(id), object: 'webhook_endpoint', body: canonical(params), key: crypto.randomUUID() }),
         retrieve: async (id) => this.#get(endpoint(id), 'webhook_endpoint'),
-        /** All endpoints, 50 at most; there are no pages. */
+        /** All endpoints, 50 at most, the newest first. */
         list: async () => this.#get('/v1/webhook_endpoints', 'list'),
         /** Forgets an endpoint and what is queued for it. A 404 may mean that an earlier attempt of yours did it. */
         delete: async (id) => this.#call({ method: 'DELETE', path: endpoint(id), object: 'webhook_endpoint' }),
@@ -81,6 +113,8 @@ export class Paidonce {
         return resultOf(await this.#exchanger.exchange(request));
     }
 }
+const intents = '/v1/payment_intents';
+const intent = (id) => `${intents}/${segment(id)}`;
 const endpoint = (id) => `/v1/webhook_endpoints/${segment(id)}`;
 /** A part of a path. Without one, or with one that an URL does not keep, something else than is meant would be asked for. */
 function segment(id) {
@@ -92,7 +126,7 @@ function segment(id) {
 function queryOf(query) {
     const pairs = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
-        const members = value !== null && typeof value === 'object' ? Object.entries(value).map(([inner, bound]) => [`${name}[${inner}]`, bound]) : [[name, value]];
+        const members = Array.isArray(value) ? value.map((entry) => [name, entry]) : value !== null && typeof value === 'object' ? Object.entries(value).map(([inner, bound]) => [`${name}[${inner}]`, bound]) : [[name, value]];
         for (const [member, bound] of members) {
             if (bound === null)
                 throw new TypeError(`${member} is null`);

@@ -39,7 +39,7 @@ export class Operations {
             throw new StaleOperationError(`The operation ${operation.name} was begun too long ago to be sent again. Find out what became of it.`);
         }
         const { path, body, key } = operation;
-        const exchange = await this.#exchanger.exchange({ method: 'POST', path, object: path === '/v1/refunds' ? 'refund' : 'charge', body, key });
+        const exchange = await this.#exchanger.exchange({ method: 'POST', path, object: objectAt(path), body, key });
         const { status, headers, text, error } = exchange;
         if (!error || (status === 402 && error.type === 'card_error')) {
             await this.#store.finish({ ...operation, answer: { status, requestId: headers.get('Request-Id') ?? '', body: text } });
@@ -55,7 +55,7 @@ export class Operations {
     }
 }
 /**
- * Tells whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is mended.
+ * Reports whether Paidonce itself finds fault with the request, and not with who asks, as by a 401: then the same request is right once that is fixed.
  * A 404 is of the second kind, unless it is what the request names that is not there.
  */
 function refuses({ type, advice, status, code }) {
@@ -102,4 +102,10 @@ export function canonical(value) {
     return JSON.stringify(value, (_, inner) => inner && typeof inner === 'object' && !Array.isArray(inner)
         ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
         : inner);
+}
+/** What the answer to an operation is. */
+function objectAt(path) {
+    if (path === '/v1/refunds')
+        return 'refund';
+    return path.startsWith('/v1/payment_intents') ? 'payment_intent' : 'charge';
 }

@@ -1,6 +1,9 @@
 import type {
-  CaptureParams, Charge, ChargeList, ChargeParams, DeletedWebhookEndpoint, Event, EventList, EventResend, EventResendParams, IdempotencyKey,
-  ListChargesData, ListEventsData, ListRefundsData, Refund, RefundList, RefundParams, WebhookEndpoint, WebhookEndpointList, WebhookEndpointParams,
+  CaptureParams, Charge, ChargeList, ChargeParams, DeletedWebhookEndpoint, Dispute, DisputeList, Event, EventList, EventResend, EventResendParams,
+  IdempotencyKey, ListChargesData, ListDisputesData, ListEventsData, ListPaymentIntentsData, ListRefundsData, PaymentIntent,
+  PaymentIntentCancelParams, PaymentIntentCaptureParams, PaymentIntentConfirmParams, PaymentIntentList, PaymentIntentParams,
+  PaymentIntentUpdateParams, Refund, RefundList, RefundParams, WebhookEndpoint,
+  WebhookEndpointCreateParams, WebhookEndpointList, WebhookEndpointParams, WebhookEndpointUpdated, WebhookEndpointUpdateParams,
 } from './generated/types.gen.js';
 import { canonical, Operations, resultOf, type Result } from './operations.js';
 import { Exchanger, type ExchangerOptions, type Outgoing } from './retry.js';
@@ -14,6 +17,8 @@ export interface PaidonceOptions extends ExchangerOptions {
 }
 
 type Query<T extends { query?: unknown }> = NonNullable<T['query']>;
+/** A refund or dispute has the id of its charge here; to read the whole charge, retrieve it. */
+type IdOnly<T> = Omit<T, 'expand' | 'expand[]'>;
 type Page<T> = { has_more: boolean; data: Array<T> };
 
 /** Milliseconds: below the 24 hours for which a server keeps its keys unless configured otherwise. */
@@ -40,6 +45,8 @@ export class Paidonce {
     /** Takes the money of a charge that was made with `capture: false`, all of it or the amount that the parameters name. */
     capture: async (operation: string, id: string, params: CaptureParams = {}): Promise<Result<Charge>> =>
       this.operations.run(operation, `/v1/charges/${segment(id)}/capture`, params),
+    /** Lets go of a charge that was made with `capture: false`, or ends one that waits for its payer. */
+    cancel: async (operation: string, id: string): Promise<Result<Charge>> => this.operations.run(operation, `/v1/charges/${segment(id)}/cancel`, {}),
     retrieve: async (id: string): Promise<Result<Charge>> => this.#get(`/v1/charges/${segment(id)}`, 'charge'),
     /** A page of charges, newest first. */
     list: async (query: Query<ListChargesData> = {}): Promise<Result<ChargeList>> => this.#get(`/v1/charges${queryOf(query)}`, 'list'),
@@ -47,15 +54,47 @@ export class Paidonce {
     all: (query: Query<ListChargesData> = {}): AsyncGenerator<Charge> => walk(query, (q) => this.charges.list(q)),
   };
 
+  /** Taking money from payers who may have to do something first. Each write that can move money takes the name of its operation first. */
+  readonly paymentIntents = {
+    /** Makes a payment intent once for the operation's name; with `confirm: true` it is confirmed at once. */
+    create: async (operation: string, params: PaymentIntentParams): Promise<Result<PaymentIntent>> => this.operations.run(operation, intents, params),
+    /** Charges what the intent was made for. After a decline, confirm it again under another operation's name. */
+    confirm: async (operation: string, id: string, params: PaymentIntentConfirmParams = {}): Promise<Result<PaymentIntent>> =>
+      this.operations.run(operation, `${intent(id)}/confirm`, params),
+    /** Takes the money of an intent that was made with `capture_method: 'manual'`, all of it or the amount that the parameters name. */
+    capture: async (operation: string, id: string, params: PaymentIntentCaptureParams = {}): Promise<Result<PaymentIntent>> =>
+      this.operations.run(operation, `${intent(id)}/capture`, params),
+    /** Ends an intent that nobody has paid, or lets go of what it holds. */
+    cancel: async (operation: string, id: string, params: PaymentIntentCancelParams = {}): Promise<Result<PaymentIntent>> =>
+      this.operations.run(operation, `${intent(id)}/cancel`, params),
+    /** Changes what the parameters name of an intent that nobody has paid. */
+    update: async (id: string, params: PaymentIntentUpdateParams): Promise<Result<PaymentIntent>> =>
+      this.#call({ method: 'POST', path: intent(id), object: 'payment_intent', body: canonical(params), key: crypto.randomUUID() }),
+    retrieve: async (id: string): Promise<Result<PaymentIntent>> => this.#get(intent(id), 'payment_intent'),
+    /** A page of payment intents, newest first. */
+    list: async (query: Query<ListPaymentIntentsData> = {}): Promise<Result<PaymentIntentList>> => this.#get(intents + queryOf(query), 'list'),
+    /** All payment intents, newest first, page after page. */
+    all: (query: Query<ListPaymentIntentsData> = {}): AsyncGenerator<PaymentIntentList['data'][number]> => walk(query, (q) => this.paymentIntents.list(q)),
+  };
+
   /** Giving money back. */
   readonly refunds = {
     /** Gives money back, once for the operation's name. */
-    create: async (operation: string, params: RefundParams): Promise<Result<Refund>> => this.operations.run(operation, '/v1/refunds', params),
+    create: async (operation: string, params: IdOnly<RefundParams>): Promise<Result<Refund>> => this.operations.run(operation, '/v1/refunds', params),
     retrieve: async (id: string): Promise<Result<Refund>> => this.#get(`/v1/refunds/${segment(id)}`, 'refund'),
     /** A page of refunds, newest first. */
-    list: async (query: Query<ListRefundsData> = {}): Promise<Result<RefundList>> => this.#get(`/v1/refunds${queryOf(query)}`, 'list'),
+    list: async (query: IdOnly<Query<ListRefundsData>> = {}): Promise<Result<RefundList>> => this.#get(`/v1/refunds${queryOf(query)}`, 'list'),
     /** All refunds, newest first, page after page. */
-    all: (query: Query<ListRefundsData> = {}): AsyncGenerator<Refund> => walk(query, (q) => this.refunds.list(q)),
+    all: (query: IdOnly<Query<ListRefundsData>> = {}): AsyncGenerator<Refund> => walk(query, (q) => this.refunds.list(q)),
+  };
+
+  /** What payers dispute with their bank; read only. */
+  readonly disputes = {
+    retrieve: async (id: string): Promise<Result<Dispute>> => this.#get(`/v1/disputes/${segment(id)}`, 'dispute'),
+    /** A page of disputes, newest first. */
+    list: async (query: IdOnly<Query<ListDisputesData>> = {}): Promise<Result<DisputeList>> => this.#get(`/v1/disputes${queryOf(query)}`, 'list'),
+    /** All disputes, newest first, page after page. */
+    all: (query: IdOnly<Query<ListDisputesData>> = {}): AsyncGenerator<Dispute> => walk(query, (q) => this.disputes.list(q)),
   };
 
   readonly idempotencyKeys = {
@@ -63,7 +102,7 @@ export class Paidonce {
     retrieve: async (key: string): Promise<Result<IdempotencyKey>> => this.#get(`/v1/idempotency_keys/${segment(key)}`, 'idempotency_key'),
   };
 
-  /** What came true. */
+  /** What happened. */
   readonly events = {
     retrieve: async (id: string): Promise<Result<Event>> => this.#get(`/v1/events/${segment(id)}`, 'event'),
     /** A page of events, oldest first unless the query says otherwise. */
@@ -90,8 +129,14 @@ export class Paidonce {
      */
     put: async (id: string, params: WebhookEndpointParams): Promise<Result<WebhookEndpoint>> =>
       this.#call({ method: 'PUT', path: endpoint(id), object: 'webhook_endpoint', body: canonical(params) }),
+    /** Registers an endpoint under a new id. One for each call, whatever answers are lost: a program that registers itself whenever it starts puts. */
+    create: async (params: WebhookEndpointCreateParams): Promise<Result<WebhookEndpoint>> =>
+      this.#call({ method: 'POST', path: '/v1/webhook_endpoints', object: 'webhook_endpoint', body: canonical(params), key: crypto.randomUUID() }),
+    /** Changes what the parameters name. The answer has no secret. */
+    update: async (id: string, params: WebhookEndpointUpdateParams): Promise<Result<WebhookEndpointUpdated>> =>
+      this.#call({ method: 'POST', path: endpoint(id), object: 'webhook_endpoint', body: canonical(params), key: crypto.randomUUID() }),
     retrieve: async (id: string): Promise<Result<WebhookEndpoint>> => this.#get(endpoint(id), 'webhook_endpoint'),
-    /** All endpoints, 50 at most; there are no pages. */
+    /** All endpoints, 50 at most, the newest first. */
     list: async (): Promise<Result<WebhookEndpointList>> => this.#get('/v1/webhook_endpoints', 'list'),
     /** Forgets an endpoint and what is queued for it. A 404 may mean that an earlier attempt of yours did it. */
     delete: async (id: string): Promise<Result<DeletedWebhookEndpoint>> =>
@@ -111,6 +156,8 @@ export class Paidonce {
   }
 }
 
+const intents = '/v1/payment_intents';
+const intent = (id: string): string => `${intents}/${segment(id)}`;
 const endpoint = (id: string): string => `/v1/webhook_endpoints/${segment(id)}`;
 
 /** A part of a path. Without one, or with one that an URL does not keep, something else than is meant would be asked for. */
@@ -123,7 +170,7 @@ function segment(id: string): string {
 function queryOf(query: object): string {
   const pairs = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    const members = value !== null && typeof value === 'object' ? Object.entries(value).map(([inner, bound]) => [`${name}[${inner}]`, bound]) : [[name, value]];
+    const members = Array.isArray(value) ? value.map((entry) => [name, entry]) : value !== null && typeof value === 'object' ? Object.entries(value).map(([inner, bound]) => [`${name}[${inner}]`, bound]) : [[name, value]];
     for (const [member, bound] of members) {
       if (bound === null) throw new TypeError(`${member} is null`);
       if (bound !== undefined) pairs.append(member, String(bound));

@@ -255,7 +255,7 @@ test('what would ask for something else is not sent', async () => {
   const c = client(fetch);
   for (const id of ['', '.', '..', undefined, null, 7]) {
     for (const call of [
-      () => c.charges.retrieve(id), () => c.charges.capture('op', id), () => c.refunds.retrieve(id), () => c.idempotencyKeys.retrieve(id),
+      () => c.charges.retrieve(id), () => c.charges.capture('op', id), () => c.charges.cancel('op', id), () => c.refunds.retrieve(id), () => c.idempotencyKeys.retrieve(id),
       () => c.events.retrieve(id), () => c.events.resend(id), () => c.webhookEndpoints.put(id, { url: 'https://x/' }), () => c.webhookEndpoints.retrieve(id),
       () => c.webhookEndpoints.delete(id), () => c.webhookEndpoints.rotateSecret(id),
     ]) {

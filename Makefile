@@ -31,6 +31,8 @@ dev: build ## run everything on this machine: PostgreSQL, simulated provider, AP
 build: ## build bin/paidonce
 	CGO_ENABLED=0 go build -trimpath -o bin/paidonce ./cmd/paidonce
 
+# Compiled first, so that no test shares its processor with a compiler; the tests of whole processes
+# come last and alone, because leases and time-outs run there. `make verify` does the vetting.
 .PHONY: test
 test: ## run all tests, with the race detector where there is a C compiler
 	@if CGO_ENABLED=1 go build -race -o /dev/null runtime/cgo >/dev/null 2>&1; then \
@@ -38,7 +40,13 @@ test: ## run all tests, with the race detector where there is a C compiler
 	else \
 		echo "tests run WITHOUT the race detector: it needs a C compiler, and none works here"; race=; \
 	fi; \
-	go test $$race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
+	go list -export -test $$race ./... >/dev/null && \
+	go -C sdk/go list -export -test ./... >/dev/null || exit 1; \
+	failed=0; \
+	go test $$race -vet=off -shuffle=on -timeout $(TEST_TIMEOUT) \
+		$$(go list ./... | grep -v '/e2e$$') || failed=1; \
+	go test $$race -vet=off -shuffle=on -timeout $(TEST_TIMEOUT) ./e2e || failed=1; \
+	exit $$failed
 
 # Its conflicts are real there, and are to be resolved by running again. The race detector's time is
 # better spent in make test.

@@ -86,6 +86,9 @@ type trigger struct {
 	at       time.Time
 	livemode bool
 	intent   *provider.Intent // what the provider showed of the charge's intent; nil: not read
+	// attempt is the provider's id of the charge that an intent's charge stands for now, in an event
+	// that there is once for each of them.
+	attempt string
 }
 
 func triggerOf(op *idemkeys.Operation, livemode bool) trigger {
@@ -114,7 +117,7 @@ func (s *Store) addEvent(
 	if err != nil {
 		return err
 	}
-	id := eventID(kind, objectID, o.cause)
+	id := eventID(kind, objectID+o.attempt, o.cause)
 	return s.queries.OutboxAdd(ctx, tx, db.OutboxAddParams{
 		EventID: id, AccountID: o.account, Type: kind, OperationID: o.cause, ObjectID: objectID,
 		Payload: renderEvent(id, kind, o.at, object, o.livemode, sequence),

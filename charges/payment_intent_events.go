@@ -25,14 +25,14 @@ func (s *Store) addChargeEvents(
 	if err != nil {
 		return db.Final(err)
 	}
-	kinds := changesOf(was, now)
-	if now.OfIntent && was.ProviderID == nil && now.Status == string(provider.Pending) {
-		kinds = append(kinds, outbox.ChargePending) // its money is under way
-	}
-	for _, kind := range kinds {
+	for _, kind := range changesOf(was, now) {
 		if err := s.addEvent(ctx, tx, o, kind, charge); err != nil {
 			return err
 		}
+	}
+	if now.OfIntent && was.ProviderID == nil && now.Status == string(provider.Pending) {
+		o.attempt = *now.ProviderID
+		return s.addEvent(ctx, tx, o, outbox.ChargePending, charge) // its money is under way
 	}
 	return nil
 }

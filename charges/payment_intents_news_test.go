@@ -137,6 +137,31 @@ func TestABankDebitOfAPaymentIntent(t *testing.T) {
 	}
 }
 
+// A bank that does not pay is followed by another: each money under way is told of.
+func TestBankDebitsOfOnePaymentIntent(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	i := w.Start()
+	events := w.ProviderEvents(i, nil)
+	p := i.MustIntent("k", "processing", world.PayingIntent("pm_usBankAccount"))
+	if err := w.Sim.EndDebit(w.OnlyOne("/v1/charges"), "insufficient_funds"); err != nil {
+		t.Fatal(err)
+	}
+	ask(w, events)
+	res, err := i.Confirm("c", p.ID, "pm_usBankAccount")
+	w.WantIntent("processing", res, err)
+	if got := i.Intent(p.ID).LatestCharge; got == nil || *got != *p.LatestCharge {
+		t.Errorf("the latest charge: %+v, want %+v", got, p.LatestCharge)
+	}
+	wantTold(w,
+		"payment_intent.created", "charge.pending", "payment_intent.processing",
+		"charge.failed", "payment_intent.payment_failed",
+		"charge.pending", "payment_intent.processing",
+	)
+	w.CheckRecords(0)
+	wantAgreement(t, w)
+}
+
 // What somebody cancels at the provider is learnt, and frees the order.
 func TestAPaymentIntentCancelledElsewhere(t *testing.T) {
 	t.Parallel()

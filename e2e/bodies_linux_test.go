@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"paidonce/api/apitest"
 )
 
 // memory is a figure of a process in /proc, in MiB: VmRSS is what it has now, VmHWM the most that
@@ -54,7 +56,11 @@ func holdBody(addr, head string, body []byte) error {
 // that takes a body: the server does not grow by what they send, and charges go on.
 func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 	t.Parallel()
-	const connections, growthMax = 1000, 200 // MiB
+	connections := 1000
+	if raceEnabled { // what it looks for there is races, and its own memory is several times as much
+		connections = 100
+	}
+	const growthMax = 200 // MiB
 	w := newWorld(t, "STRIPE_WEBHOOK_SECRET=whsec_doors")
 	p := w.serve()
 	addr, body := strings.TrimPrefix(p.url, "http://"), make([]byte, 1<<20)
@@ -95,7 +101,11 @@ func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 		over := make(chan struct{})
 		go func() { held.Wait(); close(over) }()
 		for n, running := 0, true; running; n++ {
-			if a := c.Charge(fmt.Sprint("charge-", charged), card("tok_visa")); a.Code != 201 {
+			key, a := fmt.Sprint("charge-", charged), apitest.Answer{Code: 503}
+			for tries := 0; a.Code == 503 && tries < 5; tries++ { // as a client does
+				a = c.Charge(key, card("tok_visa"))
+			}
+			if a.Code != 201 {
 				t.Errorf("%s: charge %d meanwhile: got %d %s", name, n, a.Code, a.Body)
 			}
 			charged++
@@ -105,7 +115,6 @@ func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
-		// the race detector's shadow is several times what it watches
 		if grown := p.memory("VmHWM") - before; grown > growthMax && !raceEnabled {
 			t.Errorf("%s: the server had %d MiB more than %d", name, grown, before)
 		}

@@ -241,7 +241,7 @@ func (u *devUser) start() *proc {
 func (u *devUser) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = u.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + u.dir}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + u.dir, "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = ownGroup()
 	cmd.SysProcAttr.Credential = u.credential
 	return cmd

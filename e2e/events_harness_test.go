@@ -305,7 +305,9 @@ func (w *world) consumer(dbURL string, env []string, args ...string) *proc {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command(file, args...)
-	cmd.Env = append([]string{"DATABASE_URL=" + dbURL, "LISTEN=127.0.0.1:0"}, env...)
+	cmd.Env = append([]string{
+		"DATABASE_URL=" + dbURL, "LISTEN=127.0.0.1:0", "GORACE=atexit_sleep_ms=0",
+	}, env...)
 	cmd.SysProcAttr = ownGroup()
 	p := w.start("consumer", cmd)
 	if len(args) == 0 {

@@ -70,7 +70,9 @@ func TestRequestsGoOnDuringAMigration(t *testing.T) {
 			Data: []byte("-- +goose Up\nALTER TABLE charges ADD COLUMN next integer;\n"),
 		},
 		"99999_index.sql": {
-			Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\n" +
+			// As real ones do it: a wait that ends early would leave an index behind.
+			Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nSET lock_timeout = '5min';\n" +
+				"DROP INDEX CONCURRENTLY IF EXISTS next;\n" +
 				"CREATE INDEX CONCURRENTLY next ON charges (next);\n"),
 		},
 	}

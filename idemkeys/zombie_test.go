@@ -183,7 +183,7 @@ func TestOneOfManyTakesOver(t *testing.T) {
 		swap  = "AND k.lease_token IS NOT DISTINCT FROM $?::text AND k.attempts = $?::integer"
 		stale = "AND (k.lease_token IS NULL OR k.locked_at <= clock_timestamp() - $?::interval)"
 	)
-	run := func(t *testing.T, out ...string) (calls int64) {
+	run := func(t *testing.T, company int64, out ...string) (calls int64) {
 		w := world.New(t)
 		crashed := make(chan struct{})
 		doomed := w.StartWith(
@@ -191,7 +191,7 @@ func TestOneOfManyTakesOver(t *testing.T) {
 		)
 		world.UntilCrash(t, crashed, func() { _, _ = doomed.Charge("k") })
 		w.Age(w.Keys.StaleAfter)
-		counting := &countingProvider{Provider: w.Provider}
+		counting := &countingProvider{Provider: w.Provider, company: company}
 		pool := db.Pool(w.Pool)
 		if len(out) > 0 {
 			pool = world.Without(t, w.Pool, "KeyTakeOver", out...)
@@ -223,16 +223,16 @@ func TestOneOfManyTakesOver(t *testing.T) {
 		}
 		return counting.lookups.Load()
 	}
-	if n := run(t); n != 1 {
+	if n := run(t, 1); n != 1 {
 		t.Errorf("%d drivers worked on one operation", n)
 	}
-	if n := run(t, swap); n != 1 {
+	if n := run(t, 1, swap); n != 1 {
 		t.Errorf("the staleness alone let %d drivers in", n)
 	}
-	if n := run(t, stale); n != 1 {
+	if n := run(t, 1, stale); n != 1 {
 		t.Errorf("the swap alone let %d drivers in", n)
 	}
-	if n := run(t, swap, stale); n < 2 {
+	if n := run(t, 2, swap, stale); n < 2 {
 		t.Error("without both guards nothing changed: this test cannot fail")
 	}
 }
@@ -240,6 +240,7 @@ func TestOneOfManyTakesOver(t *testing.T) {
 // countingProvider counts the look-ups: each driver of a resumed operation begins with one.
 type countingProvider struct {
 	provider.Provider
+	company int64 // how many look-ups each waits for: 1 waits for none
 	lookups atomic.Int64
 }
 
@@ -248,6 +249,9 @@ func (p *countingProvider) FindCharge(
 ) ([]provider.Charge, error) {
 	p.lookups.Add(1)
 	time.Sleep(50 * time.Millisecond) // long enough for the others to come
+	for late := time.Now().Add(time.Minute); p.lookups.Load() < p.company && time.Now().Before(late); {
+		time.Sleep(time.Millisecond)
+	}
 	return p.Provider.FindCharge(ctx, l)
 }
 

@@ -86,8 +86,8 @@ type trigger struct {
 	at       time.Time
 	livemode bool
 	intent   *provider.Intent // what the provider showed of the charge's intent; nil: not read
-	// attempt is the provider's id of the charge that an intent's charge stands for now, in an event
-	// that there is once for each of them.
+	// attempt is the provider's id of the charge that an intent's charge stands for now, in an
+	// event that there is once for each of them.
 	attempt string
 }
 

@@ -57,7 +57,7 @@ func holdBody(addr, head string, body []byte) error {
 func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	connections := 1000
-	if raceEnabled { // what it looks for there is races, and its own memory is several times as much
+	if raceEnabled { // the detector's own memory is several times as much
 		connections = 100
 	}
 	const growthMax = 200 // MiB

@@ -82,7 +82,15 @@ func try(
 	t testing.TB, c *apitest.Client, key, body string, header ...string,
 ) (apitest.Answer, error) {
 	t.Helper()
-	req := c.Request(http.MethodPost, "/v1/charges", body, append(header, "Content-Type",
+	return tryPost(t, c, "/v1/charges", key, body, header...)
+}
+
+// tryPost is [try] of any path.
+func tryPost(
+	t testing.TB, c *apitest.Client, path, key, body string, header ...string,
+) (apitest.Answer, error) {
+	t.Helper()
+	req := c.Request(http.MethodPost, path, body, append(header, "Content-Type",
 		"application/json", "Idempotency-Key", key, "Authorization", "Bearer "+c.APIKey)...)
 	return do(t, c, req)
 }
@@ -120,8 +128,16 @@ func until(
 	t testing.TB, next func() *apitest.Client, key, body string,
 ) (last apitest.Answer, tries int) {
 	t.Helper()
+	return untilPosted(t, next, "/v1/charges", key, body)
+}
+
+// untilPosted is [until] of any path.
+func untilPosted(
+	t testing.TB, next func() *apitest.Client, path, key, body string,
+) (last apitest.Answer, tries int) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tries++ {
-		a, err := try(t, next(), key, body)
+		a, err := tryPost(t, next(), path, key, body)
 		if err == nil {
 			if last = a; !mayRetry(t, a) {
 				return a, tries

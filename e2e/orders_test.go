@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,40 +13,69 @@ import (
 	"paidonce/api/apitest"
 )
 
+// chaosOrders is how many orders a chaos run has; PAIDONCE_ORDERS sets another number.
+func chaosOrders(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("PAIDONCE_ORDERS")
+	switch n, err := strconv.Atoi(text); {
+	case text != "" && (err != nil || n < 3):
+		t.Fatalf("PAIDONCE_ORDERS=%s: a number from 3 on", text)
+	case text != "":
+		return n
+	case raceEnabled:
+		return 12
+	}
+	return 30
+}
+
+// deployments is a server that is killed and replaced, again and again.
+type deployments struct {
+	w      *world
+	mu     sync.Mutex
+	server *proc
+	ended  chan struct{}
+}
+
+// deploy starts a server, and replaces it each time that the provider has had so many requests
+// more. started is told of each server.
+func (w *world) deploy(times, requests int, started func(*proc)) *deployments {
+	d := &deployments{w: w, server: w.serve(), ended: make(chan struct{})}
+	started(d.server)
+	go func() {
+		defer close(d.ended)
+		for n := range times {
+			w.sim.awaitRequests((n + 1) * requests)
+			next := w.serve()
+			started(next)
+			d.mu.Lock()
+			old := d.server
+			d.server = next
+			d.mu.Unlock()
+			old.kill()
+		}
+	}()
+	return d
+}
+
+// client returns a client of the server that serves now.
+func (d *deployments) client() *apitest.Client {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.w.client(d.server)
+}
+
 // Three clients try to pay each order, each under a key of its own and until it knows, while
 // servers are killed and the provider drops answers: each order is paid once.
 func TestManyClientsPayEachOrderOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	orders := 30
-	if raceEnabled {
-		orders = 12
-	}
+	w, orders := newWorld(t), chaosOrders(t)
 	w.sim.arm(orders/3, fault{"type": "drop_after"})
+	d := w.deploy(4, orders/5, func(*proc) {})
 	var mu sync.Mutex
-	server := w.serve()
-	current := func() *apitest.Client {
-		mu.Lock()
-		defer mu.Unlock()
-		return w.client(server)
-	}
-	deployed := make(chan struct{})
-	go func() { // one deployment after another, none of them graceful
-		defer close(deployed)
-		for n := range 4 {
-			w.sim.awaitRequests((n + 1) * orders / 5)
-			next := w.serve()
-			mu.Lock()
-			old := server
-			server = next
-			mu.Unlock()
-			old.kill()
-		}
-	}()
 	paid := make([]map[string]bool, orders)
 	together(3*orders, func(i int) {
 		body := fmt.Sprintf(`{"amount":2000,"currency":"usd","source":"tok_visa","reference":"order %d"}`, i/3)
-		a, _ := until(t, current, fmt.Sprint("client-", i%3, "-order-", i/3), body)
+		a, _ := until(t, d.client, fmt.Sprint("client-", i%3, "-order-", i/3), body)
 		id := a.Error().Charge
 		if a.Code == http.StatusCreated {
 			id = a.ID()
@@ -58,7 +89,7 @@ func TestManyClientsPayEachOrderOnce(t *testing.T) {
 		}
 		paid[i/3][id] = true
 	})
-	<-deployed
+	<-d.ended
 	for n, ids := range paid {
 		if len(ids) != 1 {
 			t.Errorf("order %d was paid by %v", n, ids)

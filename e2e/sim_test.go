@@ -82,6 +82,7 @@ func (s *sim) slow(ms int) {
 
 type simStats struct {
 	ChargeRequests   int `json:"charge_requests"`
+	IntentRequests   int `json:"intent_requests"`
 	ChargesExecuted  int `json:"charges_executed"`
 	DistinctKeys     int `json:"distinct_keys"`
 	CapturesExecuted int `json:"captures_executed"`
@@ -95,11 +96,12 @@ func (s *sim) stats() (n simStats) {
 	return n
 }
 
-// awaitRequests waits until so many charges were asked for.
+// awaitRequests waits until so many charges or payment intents were asked for.
 func (s *sim) awaitRequests(n int) {
 	s.t.Helper()
 	eventually(s.t, "requests at the provider", func() bool {
-		return s.stats().ChargeRequests >= n
+		got := s.stats()
+		return got.ChargeRequests+got.IntentRequests >= n
 	})
 }
 

@@ -53,6 +53,9 @@ func TestNoPathsOfOneMachine(t *testing.T) {
 
 func TestNoMarksOfOtherDocuments(t *testing.T) {
 	eachLine(t, func(at, line string) {
+		if !strings.ContainsAny(line, "0123456789") { // most lines, and cheaper to see
+			return
+		}
 		if found := mark.FindString(line); found != "" {
 			t.Errorf("%s: %q is a number in a list that nobody has: say in words what it is", at,
 				found)
@@ -79,6 +82,9 @@ func eachLine(t *testing.T, visit func(at, line string)) {
 
 // machinePath returns the part of a line that belongs to one machine, or nothing.
 func machinePath(line string) string {
+	if !strings.ContainsAny(line, "/.") { // cheaper to see
+		return ""
+	}
 	line = everywhere.ReplaceAllString(line, "")
 	for _, pattern := range ofOneMachine {
 		if found := pattern.FindString(line); found != "" {

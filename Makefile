@@ -13,7 +13,8 @@ TOOLS := bin/tools/$(shell { go env GOVERSION; cat tools/go.mod; } | cksum | cut
 TEST_TIMEOUT ?= 15m
 # For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
 FUZZ_TIME ?= 30s
-# Drawn from openapi.yaml; make test sends 5,000. A minute or two.
+# Drawn from openapi.yaml; make test sends 5,000, or half of them with the race detector. A minute
+# or two.
 FUZZ_REQUESTS ?= 100000
 # Handed on by dev and bench.
 ARGS ?=

@@ -163,6 +163,9 @@ type exchanged struct {
 func TestSpecFuzz(t *testing.T) {
 	t.Parallel()
 	wanted := fuzzRequests
+	if raceEnabled { // each costs five times as much
+		wanted /= 2
+	}
 	if more, err := strconv.Atoi(os.Getenv("PAIDONCE_FUZZ_REQUESTS")); err == nil {
 		wanted = max(wanted, more)
 	}

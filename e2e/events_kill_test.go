@@ -118,6 +118,10 @@ func TestKilledOnBothSides(t *testing.T) {
 		"WEBHOOK_SECRET=" + s.secret, "PAIDONCE_URL=" + c.BaseURL, "PAIDONCE_API_KEY=" + w.apiKey,
 	}
 	w.hurry(300 * time.Millisecond)
+	trades, slower := 50, 1
+	if raceEnabled { // its processes start slowly, and would be killed before they do anything
+		trades, slower = 15, 3
+	}
 	var kills atomic.Int64
 	over := make(chan struct{})
 	var killing, trading sync.WaitGroup
@@ -129,7 +133,7 @@ func TestKilledOnBothSides(t *testing.T) {
 				select {
 				case <-over:
 					return
-				case <-time.After(time.Duration(50+dice.IntN(most)) * time.Millisecond):
+				case <-time.After(time.Duration(slower*(50+dice.IntN(most))) * time.Millisecond):
 				}
 				p.kill()
 				kills.Add(1)
@@ -155,7 +159,7 @@ func TestKilledOnBothSides(t *testing.T) {
 			began := time.Now()
 			// On a busy machine the relays may live too shortly to deliver meanwhile; they do so
 			// later.
-			for n := 0; n < 50 || s.doubled() < 3 && time.Since(began) < patience; n++ {
+			for n := 0; n < trades || s.doubled() < 3 && time.Since(began) < patience; n++ {
 				w.trade(c, fmt.Sprint("trader-", i), n, dice)
 				time.Sleep(time.Duration(dice.IntN(40)) * time.Millisecond)
 			}

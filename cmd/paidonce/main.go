@@ -113,8 +113,7 @@ operator.`,
 		newSweepCommand(), newOpsCommand(), newInboxCommand(), newRelayCommand(),
 		newEventsCommand(), newReceiptsCommand(), newAuditCommand(), newProviderCommand(),
 		newAccountsCommand(), newAPIKeysCommand(), newChargesCommand(), newIntentsCommand(),
-		newStripeSimCommand())
-	root.CompletionOptions.HiddenDefaultCmd = true
+		newStripeSimCommand(), newCompletionCommand(), newManCommand())
 	root.SetHelpCommand(newHelpCommand(root))
 	strictArgs(root)
 	return root
@@ -170,17 +169,25 @@ func strictArgs(c *cobra.Command) {
 	}
 }
 
-// version returns the commit that the program was built from, or the module's version, as far as
-// the build has recorded them.
+// version returns the version and the commit that the program was built from, as far as the build
+// has recorded them.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	revision, modified := "unknown", ""
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = ", modified"
 		}
 	}
-	return info.Main.Version
+	return fmt.Sprintf("%s (revision %s%s)", info.Main.Version, revision, modified)
 }

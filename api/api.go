@@ -62,7 +62,7 @@ type Charges interface {
 	// ConfirmPaymentIntent charges what an intent was made for.
 	ConfirmPaymentIntent(ctx context.Context, r idemkeys.Request,
 		p charges.ConfirmParams) (idemkeys.Result, error)
-	// UpdatePaymentIntent changes an intent that is not confirmed.
+	// UpdatePaymentIntent changes an intent, or only what it says, once it is confirmed.
 	UpdatePaymentIntent(ctx context.Context, r idemkeys.Request,
 		p charges.PaymentIntentUpdateParams) (idemkeys.Result, error)
 	// CapturePaymentIntent takes what an intent holds.

@@ -77,8 +77,8 @@ func (s *Server) confirmPaymentIntent(c echo.Context, r *request) error {
 	}, s.cfg.Charges.ConfirmPaymentIntent)
 }
 
-// updatePaymentIntent changes an intent that is not confirmed, once for the request's key. Without
-// one, the operation gets a key of its own: it has to end even if this process does not.
+// updatePaymentIntent changes an intent once for the request's key. Without one, the operation gets
+// a key of its own: it has to end even if this process does not.
 func (s *Server) updatePaymentIntent(c echo.Context, r *request) error {
 	if r.key == "" {
 		r.key = rand.Text()

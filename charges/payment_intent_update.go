@@ -8,25 +8,86 @@ import (
 
 	"paidonce/db"
 	"paidonce/idemkeys"
+	"paidonce/problem"
 	"paidonce/provider"
 )
 
 // The claim.
 
-// UpdatePaymentIntent changes an intent that is not confirmed, once for the request's key. Errors:
-// those of [idemkeys.Runner.Do].
+// UpdatePaymentIntent changes an intent that is not confirmed, or what a later one says beside its
+// money, once for the request's key. Errors: those of [idemkeys.Runner.Do] and
+// [idemkeys.Runner.Local].
 func (s *Service) UpdatePaymentIntent(
 	ctx context.Context, r idemkeys.Request, p PaymentIntentUpdateParams,
 ) (idemkeys.Result, error) {
-	return s.onPaymentIntent(ctx, r, KindPaymentIntentUpdate, p.Intent, func(
+	var confirmed string // the charge of an intent that was
+	res, err := s.onPaymentIntent(ctx, r, KindPaymentIntentUpdate, p.Intent, func(
 		ctx context.Context, tx db.DBTX, op *idemkeys.Operation, i clientIntent,
 	) (any, error) {
+		if confirmed = ""; i.confirmed() && p.onlySays() {
+			confirmed = i.charge.ID
+			return nil, problem.PaymentIntentUnexpectedState.New()
+		}
 		f, err := s.freezeUpdate(op, i, p)
 		if err != nil {
 			return nil, err
 		}
 		return f, s.store.reserveConfirm(ctx, tx, op, i)
 	})
+	var refused *idemkeys.Refused
+	if confirmed == "" || !errors.As(err, &refused) {
+		return res, err
+	}
+	return s.runner.Local(ctx, r, KindPaymentIntentUpdate, confirmed, func(
+		ctx context.Context, tx idemkeys.Tx,
+	) (idemkeys.Answer, error) {
+		return s.store.updateConfirmed(ctx, tx, r, confirmed, p)
+	})
+}
+
+// confirmed reports whether the provider has a charge for the intent, or it has ended.
+func (i clientIntent) confirmed() bool {
+	return i.charge.Status != string(provider.Pending) || i.charge.ProviderID != nil
+}
+
+// onlySays reports whether nothing is to be changed that the provider has to know.
+func (p PaymentIntentUpdateParams) onlySays() bool {
+	return p.Amount == 0 && p.Currency == "" && p.Customer == "" && p.PaymentMethod == "" &&
+		p.StatementDescriptorSuffix == "" && len(p.PaymentMethodTypes) == 0 &&
+		p.SetupFutureUsage == ""
+}
+
+// updateConfirmed changes what an intent says beside its money, as that of its charge is changed.
+func (s *Store) updateConfirmed(
+	ctx context.Context, tx db.DBTX, r idemkeys.Request, charge string, p PaymentIntentUpdateParams,
+) (answer idemkeys.Answer, err error) {
+	locked := func() (i clientIntent) {
+		if err == nil {
+			i.charge, err = s.queries.ChargeLock(
+				ctx, tx, db.ChargeLockParams{AccountID: r.AccountID, ID: charge},
+			)
+		}
+		if err == nil {
+			i.intent, err = s.queries.PaymentIntentOfChargeLock(ctx, tx, charge)
+		}
+		return i
+	}
+	if is := locked(); err == nil && !is.confirmed() { // its attempt failed just now
+		return answer, db.Final(problem.ConfirmPending.New())
+	}
+	p.Charge = charge
+	if err == nil {
+		_, err = s.update(ctx, tx, r, p.UpdateParams)
+	}
+	now := locked()
+	if err != nil {
+		return answer, err
+	}
+	shown, err := now.render()
+	if err == nil && p.WithCharge {
+		err = s.showLatest(ctx, now, &shown)
+	}
+	return okAnswer(shown), err
 }
 
 // updateFrozen is what is frozen of a change.

@@ -3,6 +3,7 @@ package charges_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -277,6 +278,56 @@ func TestAPaymentIntentIsChanged(t *testing.T) {
 	}
 	wantAgreement(t, w)
 	w.CheckRecords(1)
+}
+
+// What an intent says beside its money can be changed whatever became of it, as at Stripe.
+func TestAConfirmedPaymentIntentIsDescribed(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	i := w.Start()
+	held := world.PayingIntent("pm_card_visa")
+	held.Capture = false
+	canceled := i.MustIntent("x", "requires_payment_method", world.TwentyIntent)
+	res, err := i.CancelIntent("x2", canceled.ID)
+	w.WantIntent("canceled", res, err)
+	for n, of := range []charges.PaymentIntent{
+		i.MustIntent("k", "succeeded", world.PayingIntent("pm_card_visa")),
+		i.MustIntent("h", "requires_capture", held), i.Intent(canceled.ID),
+	} {
+		text, mail := "three books", "jenny@example.com"
+		change := charges.PaymentIntentUpdateParams{
+			Intent: of.ID, WithCharge: true, UpdateParams: charges.UpdateParams{
+				Description: &text, ReceiptEmail: &mail, Metadata: map[string]string{"a": "1"},
+			},
+		}
+		calls := len(sentTo(w, t, ""))
+		for range 2 {
+			res, err := i.Charges.UpdatePaymentIntent(t.Context(), w.Request(fmt.Sprint("u", n)), change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var whole struct {
+				Description  string
+				LatestCharge struct{ Description string } `json:"latest_charge"`
+			}
+			unmarshal(t, string(res.Answer.Body), &whole)
+			if whole.Description != text || of.LatestCharge != nil && whole.LatestCharge.Description != text {
+				t.Errorf("got %s", res.Answer.Body)
+			}
+		}
+		got := i.Intent(of.ID)
+		if *got.ReceiptEmail != mail || got.Metadata["a"] != "1" || got.Status != of.Status {
+			t.Errorf("then %+v", got)
+		}
+		if sent := sentTo(w, t, ""); len(sent) != calls {
+			t.Errorf("sent were %v", sent[calls:])
+		}
+		change.Amount = 3000
+		_, err = i.Charges.UpdatePaymentIntent(t.Context(), w.Request(fmt.Sprint("a", n)), change)
+		wantRefused(t, err, problem.PaymentIntentUnexpectedState)
+	}
+	wantAgreement(t, w)
+	w.CheckRecords(2)
 }
 
 // The whole charge is shown where a request asks for it: in the stored answer, by GET, in lists.

@@ -62,7 +62,8 @@ func (c *Client) onIntent(
 	return run[PaymentIntent](ctx, c, operation, intents+"/"+name+action, params)
 }
 
-// UpdatePaymentIntent changes what the parameters name of an intent that nobody has paid.
+// UpdatePaymentIntent changes what the parameters name of an intent; once it is paid or canceled,
+// only description, metadata and receipt_email can be changed.
 func (c *Client) UpdatePaymentIntent(
 	ctx context.Context, id string, p PaymentIntentUpdateParams,
 ) (*Result[PaymentIntent], error) {

@@ -36,7 +36,9 @@ test('update, confirm later', async () => {
   assert.deepEqual([confirmed.status, confirmed.amount_received, confirmed.description], ['succeeded', 2500, null]);
   const error = await raised(stripe.paymentIntents.confirm(intent.id, {}, key('confirm-again')));
   assert.deepEqual([error.type, error.code, error.payment_intent.id], ['StripeInvalidRequestError', 'payment_intent_unexpected_state', intent.id]);
-  const late = await raised(stripe.paymentIntents.update(intent.id, { description: 'too late' }));
+  const described = await stripe.paymentIntents.update(intent.id, { description: 'Order 2, a gift', metadata: { gift: 'yes' } });
+  assert.deepEqual([described.status, described.description, described.metadata], ['succeeded', 'Order 2, a gift', { gift: 'yes' }]);
+  const late = await raised(stripe.paymentIntents.update(intent.id, { amount: 3000 }));
   assert.deepEqual([late.statusCode, late.code], [400, 'payment_intent_unexpected_state']);
 });
 

@@ -2591,7 +2591,7 @@ type PaymentIntentParamsSetupFutureUsage string
 // money is authorised; `canceled`: nothing can be charged with it any more; `succeeded`: the money is taken.
 type PaymentIntentStatus string
 
-// PaymentIntentUpdateParams What to change of an intent that nobody has paid.
+// PaymentIntentUpdateParams What to change: of an intent that was paid or canceled only `description`, `metadata` and `receipt_email`.
 type PaymentIntentUpdateParams struct {
 	// Amount In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in
 	// `idr` and `lbp`, 10 in `cop`, `huf` and `jpy`, 9 in `inr`. The provider may have a higher minimum.
@@ -5015,6 +5015,10 @@ type ClientInterface interface {
 	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 	// empty value is taken away, and `metadata=`, or `null`, takes all away.
 	//
+	// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+	// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+	// mails, stays as it was.
+	//
 	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 	// `Idempotency-Key`, it has a random one of its own.
 	//
@@ -5031,6 +5035,10 @@ type ClientInterface interface {
 	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 	// empty value is taken away, and `metadata=`, or `null`, takes all away.
 	//
+	// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+	// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+	// mails, stays as it was.
+	//
 	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 	// `Idempotency-Key`, it has a random one of its own.
 	//
@@ -5046,6 +5054,10 @@ type ClientInterface interface {
 	//
 	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+	// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+	// mails, stays as it was.
 	//
 	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 	// `Idempotency-Key`, it has a random one of its own.
@@ -5950,6 +5962,10 @@ func (c *Client) GetPaymentIntent(ctx context.Context, id string, params *GetPay
 // Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 // empty value is taken away, and `metadata=`, or `null`, takes all away.
 //
+// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+// mails, stays as it was.
+//
 // A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 // `Idempotency-Key`, it has a random one of its own.
 //
@@ -5976,6 +5992,10 @@ func (c *Client) UpdatePaymentIntentWithBody(ctx context.Context, id string, par
 // Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 // empty value is taken away, and `metadata=`, or `null`, takes all away.
 //
+// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+// mails, stays as it was.
+//
 // A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 // `Idempotency-Key`, it has a random one of its own.
 //
@@ -6001,6 +6021,10 @@ func (c *Client) UpdatePaymentIntent(ctx context.Context, id string, params *Upd
 //
 // Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 // empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+// mails, stays as it was.
 //
 // A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 // `Idempotency-Key`, it has a random one of its own.
@@ -9173,6 +9197,10 @@ type ClientWithResponsesInterface interface {
 	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 	// empty value is taken away, and `metadata=`, or `null`, takes all away.
 	//
+	// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+	// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+	// mails, stays as it was.
+	//
 	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 	// `Idempotency-Key`, it has a random one of its own.
 	//
@@ -9189,6 +9217,10 @@ type ClientWithResponsesInterface interface {
 	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 	// empty value is taken away, and `metadata=`, or `null`, takes all away.
 	//
+	// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+	// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+	// mails, stays as it was.
+	//
 	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 	// `Idempotency-Key`, it has a random one of its own.
 	//
@@ -9204,6 +9236,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 	// empty value is taken away, and `metadata=`, or `null`, takes all away.
+	//
+	// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+	// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+	// mails, stays as it was.
 	//
 	// A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 	// `Idempotency-Key`, it has a random one of its own.
@@ -16447,6 +16483,10 @@ func (c *ClientWithResponses) GetPaymentIntentWithResponse(ctx context.Context, 
 // Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 // empty value is taken away, and `metadata=`, or `null`, takes all away.
 //
+// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+// mails, stays as it was.
+//
 // A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 // `Idempotency-Key`, it has a random one of its own.
 //
@@ -16469,6 +16509,10 @@ func (c *ClientWithResponses) UpdatePaymentIntentWithBodyWithResponse(ctx contex
 // Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 // empty value is taken away, and `metadata=`, or `null`, takes all away.
 //
+// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+// mails, stays as it was.
+//
 // A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 // `Idempotency-Key`, it has a random one of its own.
 //
@@ -16490,6 +16534,10 @@ func (c *ClientWithResponses) UpdatePaymentIntentWithResponse(ctx context.Contex
 //
 // Changes an intent that nobody has paid; what is not given stays as it is. Pairs of `metadata` are merged: a pair with an
 // empty value is taken away, and `metadata=`, or `null`, takes all away.
+//
+// `description`, `metadata` and `receipt_email` can be changed at any time, also once the intent is paid, holds money or is
+// canceled. Then they change here alone, those of its charge as well (`charge.updated`): what the provider keeps, and
+// mails, stays as it was.
 //
 // A change is made at the payment provider, so it is an operation that has to end even after a crash. Without an
 // `Idempotency-Key`, it has a random one of its own.

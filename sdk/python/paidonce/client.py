@@ -110,7 +110,7 @@ class PaymentIntents:
         return self._operations.run(operation, f"/v1/payment_intents/{_segment(intent_id)}/cancel", params or {})
 
     def update(self, intent_id: str, params: s.PaymentIntentUpdateParams) -> Result[s.PaymentIntent]:
-        """Changes what the parameters name of an intent that nobody has paid."""
+        """Changes what the parameters name of an intent; what was paid, only in words."""
         return _call(self._exchanger, "POST", f"/v1/payment_intents/{_segment(intent_id)}", "payment_intent", params=params)
 
     def retrieve(self, intent_id: str) -> Result[s.PaymentIntent]:

@@ -262,7 +262,7 @@ class AutomaticMethodsParams(_AutomaticMethodsParamsRequired, total=False):
 
 
 class PaymentIntentUpdateParams(TypedDict, total=False):
-    """What to change of an intent that nobody has paid."""
+    """What to change: of an intent that was paid or canceled only `description`, `metadata` and `receipt_email`."""
 
     amount: int
     """In minor units of the currency: 2000 is $20.00 or ¥2000. At most 99999999, and more in six currencies: 12 digits in

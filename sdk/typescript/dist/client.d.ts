@@ -42,7 +42,7 @@ export declare class Paidonce {
         capture: (operation: string, id: string, params?: PaymentIntentCaptureParams) => Promise<Result<PaymentIntent>>;
         /** Ends an intent that nobody has paid, or lets go of what it holds. */
         cancel: (operation: string, id: string, params?: PaymentIntentCancelParams) => Promise<Result<PaymentIntent>>;
-        /** Changes what the parameters name of an intent that nobody has paid. */
+        /** Changes what the parameters name of an intent; what was paid, only in words. */
         update: (id: string, params: PaymentIntentUpdateParams) => Promise<Result<PaymentIntent>>;
         retrieve: (id: string) => Promise<Result<PaymentIntent>>;
         /** A page of payment intents, newest first. */

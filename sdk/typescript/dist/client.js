@@ -39,7 +39,7 @@ export class Paidonce {
         capture: async (operation, id, params = {}) => this.operations.run(operation, `${intent(id)}/capture`, params),
         /** Ends an intent that nobody has paid, or lets go of what it holds. */
         cancel: async (operation, id, params = {}) => this.operations.run(operation, `${intent(id)}/cancel`, params),
-        /** Changes what the parameters name of an intent that nobody has paid. */
+        /** Changes what the parameters name of an intent; what was paid, only in words. */
         update: async (id, params) => this.#call({ method: 'POST', path: intent(id), object: 'payment_intent', body: canonical(params), key: crypto.randomUUID() }),
         retrieve: async (id) => this.#get(intent(id), 'payment_intent'),
         /** A page of payment intents, newest first. */

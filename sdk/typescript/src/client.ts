@@ -67,7 +67,7 @@ export class Paidonce {
     /** Ends an intent that nobody has paid, or lets go of what it holds. */
     cancel: async (operation: string, id: string, params: PaymentIntentCancelParams = {}): Promise<Result<PaymentIntent>> =>
       this.operations.run(operation, `${intent(id)}/cancel`, params),
-    /** Changes what the parameters name of an intent that nobody has paid. */
+    /** Changes what the parameters name of an intent; what was paid, only in words. */
     update: async (id: string, params: PaymentIntentUpdateParams): Promise<Result<PaymentIntent>> =>
       this.#call({ method: 'POST', path: intent(id), object: 'payment_intent', body: canonical(params), key: crypto.randomUUID() }),
     retrieve: async (id: string): Promise<Result<PaymentIntent>> => this.#get(intent(id), 'payment_intent'),

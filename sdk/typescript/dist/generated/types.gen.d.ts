@@ -345,7 +345,7 @@ export type AutomaticMethodsParams = {
     allow_redirects?: 'always' | 'never';
 };
 /**
- * What to change of an intent that nobody has paid.
+ * What to change: of an intent that was paid or canceled only `description`, `metadata` and `receipt_email`.
  */
 export type PaymentIntentUpdateParams = {
     /**

@@ -353,7 +353,7 @@ export type AutomaticMethodsParams = {
 };
 
 /**
- * What to change of an intent that nobody has paid.
+ * What to change: of an intent that was paid or canceled only `description`, `metadata` and `receipt_email`.
  */
 export type PaymentIntentUpdateParams = {
     /**

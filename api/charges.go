@@ -57,7 +57,7 @@ func updateParams(charge string, p *parameters) charges.UpdateParams {
 	}
 	wanted.Metadata, wanted.NoMetadata = p.changes("metadata")
 	if v, given := p.get("shipping"); given {
-		wanted.NoShipping, wanted.Shipping = v.unset, charges.ShippingFrom(p.nested("shipping"))
+		wanted.NoShipping, wanted.Shipping = v.unset, charges.ShippingFrom(p.within("shipping"))
 	}
 	return wanted
 }
@@ -108,7 +108,7 @@ func chargeParams(p *parameters, referenceFrom string) (charges.Params, *problem
 	wanted.Source, wanted.Capture = p.text("source"), true
 	wanted.WithRefunds = p.expands("refunds")
 	wanted.StatementDescriptor = p.text("statement_descriptor")
-	wanted.Shipping = charges.ShippingFrom(p.nested("shipping"))
+	wanted.Shipping = charges.ShippingFrom(p.within("shipping"))
 	if capture, given := p.get("capture"); given {
 		wanted.Capture = capture.boolean
 	}

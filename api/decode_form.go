@@ -44,33 +44,37 @@ func decodeForm(form string, s shape, malformed problem.Code) (*parameters, *pro
 	return p, nil
 }
 
-func (p *parameters) addPair(name, val string) *problem.Error {
-	base, rest, inside := strings.Cut(name, "[")
-	i := p.index(base)
-	if i < 0 {
-		return unknownParameter(p.shape, name)
+// cut finds the field that a name is within, and returns what follows its name and a bracket.
+func (p *parameters) cut(name string) (i int, rest string, inside bool) {
+	for i := range p.shape {
+		of, found := strings.CutPrefix(name, p.shape[i].name)
+		if found && strings.HasPrefix(of, "[") {
+			return i, of[1:], true
+		}
 	}
-	f := &p.shape[i]
+	return -1, "", false
+}
+
+func (p *parameters) addPair(name, val string) *problem.Error {
+	i, rest, inside := p.cut(name)
 	if !inside {
-		v, _, e := p.open(base)
+		v, f, e := p.open(name)
 		if e != nil {
 			return e
 		}
 		return v.setForm(f, val)
 	}
+	f := &p.shape[i]
 	inner, closed := strings.CutSuffix(rest, "]")
 	switch {
 	case f.kind == record:
-		within := p.openRecord(i)
-		v, member, e := within.open(name)
+		r, e := p.openRecord(i)
 		if e != nil {
 			return e
 		}
-		return v.setForm(member, val)
+		return r.addPair(name, val)
 	case f.kind == texts && closed:
 		return p.addFormEntry(i, inner, val)
-	case f.kind == nested:
-		return p.addNested(i, name, val)
 	case f.kind == texts:
 		return invalidParameter(name, "%s must be written %s[].", problem.Printable(name), f.name)
 	case f.kind != pairs && f.kind != bounds:
@@ -121,8 +125,6 @@ func (v *value) setForm(f *field, s string) *problem.Error {
 			return invalidParameter(f.name, "%s must be written %s[name]=value.", f.name, f.name)
 		}
 		return nil
-	case nested:
-		return invalidParameter(f.name, "%s must be written %s[name]=value.", f.name, f.name)
 	case texts:
 		return invalidParameter(f.name, "%s must be written %s[]=value, once for each.", f.name,
 			f.name)

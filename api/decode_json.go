@@ -109,11 +109,6 @@ func readJSON(d *jsontext.Decoder, v *value, f *field) *problem.Error {
 			return invalidParameter(f.name, "%s must be an object.", f.name)
 		}
 		return readPairs(d, v, f)
-	case nested:
-		if t.Kind() != jsontext.KindBeginObject {
-			return invalidParameter(f.name, "%s must be an object.", f.name)
-		}
-		return readNested(d, v, f, "")
 	case texts:
 		if t.Kind() != jsontext.KindBeginArray {
 			return invalidParameter(f.name, "%s must be an array of strings.", f.name)

@@ -39,8 +39,14 @@ func whole(t *testing.T, p *parameters) string {
 
 // asForm writes parameters the other way.
 func (p *parameters) asForm() string {
-	var pairs_ []string
-	add := func(name, val string) { pairs_ = append(pairs_, url.QueryEscape(name)+"="+url.QueryEscape(val)) }
+	var list []string
+	p.eachPair(func(name, val string) {
+		list = append(list, url.QueryEscape(name)+"="+url.QueryEscape(val))
+	})
+	return strings.Join(list, "&")
+}
+
+func (p *parameters) eachPair(add func(name, val string)) {
 	for i, f := range p.shape {
 		v := p.values[i]
 		switch {
@@ -51,20 +57,19 @@ func (p *parameters) asForm() string {
 			for _, m := range v.members {
 				add(memberName(f.name, m.name), m.text)
 			}
-		case f.kind == nested && !v.unset:
-			for _, m := range v.members {
-				add(formName(f.name, m.name), m.text)
-			}
-			if len(v.members) == 0 { // {} cannot be written otherwise, and says no more
-				add(formName(f.name, f.members[0]), "")
-			}
+		case f.kind == record && !slices.Contains(v.record.given, true):
+			// {} cannot be written otherwise, and says no more
+			add(v.record.shape[slices.IndexFunc(v.record.shape, func(f field) bool {
+				return f.unset
+			})].name, "")
+		case f.kind == record:
+			v.record.eachPair(add)
 		case f.kind == text:
 			add(f.name, v.text)
 		default:
 			add(f.name, string(v.appendCanonical(nil)))
 		}
 	}
-	return strings.Join(pairs_, "&")
 }
 
 func FuzzDecodeJSON(f *testing.F) {

@@ -31,7 +31,7 @@ func (s *Server) operations() []operation {
 		{
 			id: "createCharge", method: "POST", path: "/v1/charges", handle: s.createCharge,
 			key: keyRequired,
-			body: shape{
+			body: inFull("", shape{
 				{name: "amount", kind: integer},
 				{name: "capture", kind: boolean},
 				{name: "currency", kind: text},
@@ -44,11 +44,24 @@ func (s *Server) operations() []operation {
 				{name: "receipt_email", kind: text, unset: true},
 				{name: "reference", kind: text},
 				{name: "return_url", kind: text},
-				{name: "shipping", kind: nested, members: []string{"address[city]", "address[country]", "address[line1]", "address[line2]", "address[postal_code]", "address[state]", "carrier", "name", "phone", "tracking_number"}, unset: true},
+				{name: "shipping", kind: record, fields: shape{
+					{name: "address", kind: record, fields: shape{
+						{name: "city", kind: text, unset: true},
+						{name: "country", kind: text, unset: true},
+						{name: "line1", kind: text, unset: true},
+						{name: "line2", kind: text, unset: true},
+						{name: "postal_code", kind: text, unset: true},
+						{name: "state", kind: text, unset: true},
+					}},
+					{name: "carrier", kind: text, unset: true},
+					{name: "name", kind: text},
+					{name: "phone", kind: text, unset: true},
+					{name: "tracking_number", kind: text, unset: true},
+				}, unset: true},
 				{name: "source", kind: text},
 				{name: "statement_descriptor", kind: text, unset: true},
 				{name: "statement_descriptor_suffix", kind: text, unset: true},
-			},
+			}),
 		},
 		{
 			id: "getCharge", method: "GET", path: "/v1/charges/:id", handle: s.getCharge,
@@ -61,13 +74,26 @@ func (s *Server) operations() []operation {
 			id: "updateCharge", method: "POST", path: "/v1/charges/:id", handle: s.updateCharge,
 			key:   keyOptional,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "description", kind: text, unset: true},
 				{name: "expand", kind: texts, most: 20, enum: []string{"refunds", "customer", "payment_method", "balance_transaction"}},
 				{name: "metadata", kind: pairs, most: 45, unset: true},
 				{name: "receipt_email", kind: text, unset: true},
-				{name: "shipping", kind: nested, members: []string{"address[city]", "address[country]", "address[line1]", "address[line2]", "address[postal_code]", "address[state]", "carrier", "name", "phone", "tracking_number"}, unset: true},
-			},
+				{name: "shipping", kind: record, fields: shape{
+					{name: "address", kind: record, fields: shape{
+						{name: "city", kind: text, unset: true},
+						{name: "country", kind: text, unset: true},
+						{name: "line1", kind: text, unset: true},
+						{name: "line2", kind: text, unset: true},
+						{name: "postal_code", kind: text, unset: true},
+						{name: "state", kind: text, unset: true},
+					}},
+					{name: "carrier", kind: text, unset: true},
+					{name: "name", kind: text},
+					{name: "phone", kind: text, unset: true},
+					{name: "tracking_number", kind: text, unset: true},
+				}, unset: true},
+			}),
 		},
 		{
 			id: "cancelCharge", method: "POST", path: "/v1/charges/:id/cancel", handle: s.cancelCharge,
@@ -78,10 +104,10 @@ func (s *Server) operations() []operation {
 			id: "captureCharge", method: "POST", path: "/v1/charges/:id/capture", handle: s.captureCharge,
 			key:   keyRequired,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "amount", kind: integer},
 				{name: "expand", kind: texts, most: 20, enum: []string{"refunds", "customer", "payment_method", "balance_transaction"}},
-			},
+			}),
 		},
 		{
 			id: "listDisputes", method: "GET", path: "/v1/disputes", handle: s.listDisputes,
@@ -121,9 +147,9 @@ func (s *Server) operations() []operation {
 			id: "resendEvent", method: "POST", path: "/v1/events/:id/resend", handle: s.resendEvent,
 			key:   keyOptional,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "webhook_endpoint", kind: text},
-			},
+			}),
 		},
 		{
 			id: "getIdempotencyKey", method: "GET", path: "/v1/idempotency_keys/:key", handle: s.getIdempotencyKey,
@@ -143,11 +169,11 @@ func (s *Server) operations() []operation {
 		{
 			id: "createPaymentIntent", method: "POST", path: "/v1/payment_intents", handle: s.createPaymentIntent,
 			key: keyRequired,
-			body: shape{
+			body: inFull("", shape{
 				{name: "amount", kind: integer},
 				{name: "automatic_payment_methods", kind: record, fields: shape{
-					{name: "automatic_payment_methods[allow_redirects]", kind: text},
-					{name: "automatic_payment_methods[enabled]", kind: boolean},
+					{name: "allow_redirects", kind: text},
+					{name: "enabled", kind: boolean},
 				}},
 				{name: "capture_method", kind: text},
 				{name: "confirm", kind: boolean},
@@ -166,7 +192,7 @@ func (s *Server) operations() []operation {
 				{name: "return_url", kind: text},
 				{name: "setup_future_usage", kind: text},
 				{name: "statement_descriptor_suffix", kind: text, unset: true},
-			},
+			}),
 		},
 		{
 			id: "getPaymentIntent", method: "GET", path: "/v1/payment_intents/:id", handle: s.getPaymentIntent,
@@ -179,7 +205,7 @@ func (s *Server) operations() []operation {
 			id: "updatePaymentIntent", method: "POST", path: "/v1/payment_intents/:id", handle: s.updatePaymentIntent,
 			key:   keyOptional,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "amount", kind: integer},
 				{name: "currency", kind: text},
 				{name: "customer", kind: text},
@@ -191,31 +217,31 @@ func (s *Server) operations() []operation {
 				{name: "receipt_email", kind: text, unset: true},
 				{name: "setup_future_usage", kind: text},
 				{name: "statement_descriptor_suffix", kind: text},
-			},
+			}),
 		},
 		{
 			id: "cancelPaymentIntent", method: "POST", path: "/v1/payment_intents/:id/cancel", handle: s.cancelPaymentIntent,
 			key:   keyRequired,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "cancellation_reason", kind: text},
 				{name: "expand", kind: texts, most: 20, enum: []string{"latest_charge", "customer", "payment_method", "balance_transaction"}},
-			},
+			}),
 		},
 		{
 			id: "capturePaymentIntent", method: "POST", path: "/v1/payment_intents/:id/capture", handle: s.capturePaymentIntent,
 			key:   keyRequired,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "amount_to_capture", kind: integer},
 				{name: "expand", kind: texts, most: 20, enum: []string{"latest_charge", "customer", "payment_method", "balance_transaction"}},
-			},
+			}),
 		},
 		{
 			id: "confirmPaymentIntent", method: "POST", path: "/v1/payment_intents/:id/confirm", handle: s.confirmPaymentIntent,
 			key:   keyRequired,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "error_on_requires_action", kind: boolean},
 				{name: "expand", kind: texts, most: 20, enum: []string{"latest_charge", "customer", "payment_method", "balance_transaction"}},
 				{name: "off_session", kind: boolean},
@@ -223,7 +249,7 @@ func (s *Server) operations() []operation {
 				{name: "receipt_email", kind: text},
 				{name: "return_url", kind: text},
 				{name: "setup_future_usage", kind: text},
-			},
+			}),
 		},
 		{
 			id: "receiveStripeEvent", method: "POST", path: "/v1/provider/stripe/webhooks", handle: s.receiveStripeEvent,
@@ -244,14 +270,14 @@ func (s *Server) operations() []operation {
 		{
 			id: "createRefund", method: "POST", path: "/v1/refunds", handle: s.createRefund,
 			key: keyRequired,
-			body: shape{
+			body: inFull("", shape{
 				{name: "amount", kind: integer},
 				{name: "charge", kind: text},
 				{name: "expand", kind: texts, most: 20, enum: []string{"charge", "customer", "payment_method", "balance_transaction"}},
 				{name: "metadata", kind: pairs, most: 45, unset: true},
 				{name: "payment_intent", kind: text},
 				{name: "reason", kind: text},
-			},
+			}),
 		},
 		{
 			id: "getRefund", method: "GET", path: "/v1/refunds/:id", handle: s.getRefund,
@@ -271,14 +297,14 @@ func (s *Server) operations() []operation {
 		{
 			id: "createWebhookEndpoint", method: "POST", path: "/v1/webhook_endpoints", handle: s.createWebhookEndpoint,
 			key: keyOptional,
-			body: shape{
+			body: inFull("", shape{
 				{name: "api_version", kind: text},
 				{name: "connect", kind: boolean},
 				{name: "description", kind: text, unset: true},
 				{name: "enabled_events", kind: texts, most: 100},
 				{name: "metadata", kind: pairs, most: 50, unset: true},
 				{name: "url", kind: text},
-			},
+			}),
 		},
 		{
 			id: "deleteWebhookEndpoint", method: "DELETE", path: "/v1/webhook_endpoints/:id", handle: s.deleteWebhookEndpoint,
@@ -292,22 +318,22 @@ func (s *Server) operations() []operation {
 			id: "updateWebhookEndpoint", method: "POST", path: "/v1/webhook_endpoints/:id", handle: s.updateWebhookEndpoint,
 			key:   keyOptional,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "description", kind: text, unset: true},
 				{name: "disabled", kind: boolean},
 				{name: "enabled_events", kind: texts, most: 100},
 				{name: "metadata", kind: pairs, most: 50, unset: true},
 				{name: "url", kind: text},
-			},
+			}),
 		},
 		{
 			id: "putWebhookEndpoint", method: "PUT", path: "/v1/webhook_endpoints/:id", handle: s.putWebhookEndpoint,
 			param: "id",
-			body: shape{
+			body: inFull("", shape{
 				{name: "description", kind: text, unset: true},
 				{name: "enabled_events", kind: texts, most: 100},
 				{name: "url", kind: text},
-			},
+			}),
 		},
 		{
 			id: "rotateWebhookEndpointSecret", method: "POST", path: "/v1/webhook_endpoints/:id/rotate_secret", handle: s.rotateWebhookEndpointSecret,

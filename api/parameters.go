@@ -22,16 +22,15 @@ const (
 	pairs  // free names, texts as values
 	bounds // fixed names, integers as values; or one integer, which is a member without a name
 	texts  // non-empty texts, in their order; their members have no names
-	nested // fixed names, texts as values, see nested.go
-	record // fields of its own, whose names are written as forms have them: name[member]
+	record // fields of its own, whose names are those that forms have: name[member]
 )
 
 // field is a parameter that an operation takes.
 type field struct {
 	name    string
 	kind    kind
-	members []string // the names within bounds, or of all texts within nested
-	fields  shape    // of a record, all of them texts, integers or booleans
+	members []string // the names within bounds
+	fields  shape    // of a record
 	// unset: may be empty or null, which takes away what is there; where there is nothing, it is as
 	// if it had been left out. What decides which money moves from whom is never unset.
 	unset bool
@@ -113,16 +112,6 @@ func (p *parameters) open(name string) (*value, *field, *problem.Error) {
 	return &p.values[i], &p.shape[i], nil
 }
 
-// openRecord returns the parameters within a record, which may have been begun.
-func (p *parameters) openRecord(i int) *parameters {
-	v := &p.values[i]
-	if v.record == nil {
-		v.record = newParameters(p.shape[i].fields)
-	}
-	p.given[i], v.kind = true, record
-	return v.record
-}
-
 // addMember puts an entry into pairs or bounds. The number of entries is bounded here, so that
 // looking for duplicates stays cheap.
 func (v *value) addMember(f *field, m member) *problem.Error {
@@ -157,9 +146,13 @@ func tooManyPairs(f *field) *problem.Error {
 // dropUnset makes what was unset the same as what was left out. Pairs stay, without any.
 func (p *parameters) dropUnset() {
 	for i := range p.values {
-		if p.values[i].unset {
-			p.values[i].unset = false
+		v := &p.values[i]
+		if v.unset {
+			v.unset = false
 			p.given[i] = p.shape[i].kind == pairs
+		}
+		if v.record != nil {
+			v.record.dropUnset()
 		}
 	}
 }
@@ -201,7 +194,7 @@ func (p *parameters) canonical() []byte {
 			continue
 		}
 		b = appendSeparator(b)
-		b = appendText(b, p.shape[i].name)
+		b = appendText(b, shortName(p.shape[i].name))
 		b = append(b, ':')
 		b = p.values[i].appendCanonical(b)
 	}
@@ -260,8 +253,6 @@ func (v *value) appendCanonical(b []byte) []byte {
 		return strconv.AppendInt(b, v.integer, 10)
 	case boolean:
 		return strconv.AppendBool(b, v.boolean)
-	case nested:
-		return v.appendNested(b)
 	case texts:
 		b = append(b, '[')
 		for i, m := range v.members {

@@ -119,11 +119,11 @@ func checkShape(t *testing.T, id string, s shape, schema *openapi3.Schema) {
 		t.Errorf("%s: takes %d parameters, described are %d", id, len(s), len(schema.Properties))
 	}
 	types := map[kind]string{
-		text: "string", integer: "integer", boolean: "boolean", pairs: "object", bounds: "object", nested: "object", texts: "array", record: "object",
+		text: "string", integer: "integer", boolean: "boolean", pairs: "object", bounds: "object", texts: "array", record: "object",
 	}
 	for _, f := range s {
 		p := schema.Properties[f.name]
-		within := f.kind == bounds || f.kind == nested || f.kind == record
+		within := f.kind == bounds || f.kind == record
 		if p == nil || !p.Value.Type.Is(types[f.kind]) || within != (len(p.Value.Properties) > 0) {
 			t.Errorf("%s: %+v is described as %+v", id, f, p)
 			continue
@@ -136,12 +136,7 @@ func checkShape(t *testing.T, id string, s shape, schema *openapi3.Schema) {
 			checkShape(t, id, f.fields, within)
 		}
 		for _, bound := range f.members {
-			group, inner, inside := strings.Cut(strings.TrimSuffix(bound, "]"), "[")
-			of := p.Value.Properties[group]
-			if inside && of != nil {
-				of = of.Value.Properties[inner]
-			}
-			if of == nil {
+			if p.Value.Properties[bound] == nil {
 				t.Errorf("%s: %s[%s] is not described", id, f.name, bound)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"paidonce/problem"
 )
 
-// Both spellings of nested texts mean the same; what is empty or null is left out.
-func TestNestedTextsAreRead(t *testing.T) {
+// Both spellings of texts within records mean the same; what is empty or null is left out.
+func TestTextsWithinRecordsAreRead(t *testing.T) {
 	for _, tc := range []struct{ json, form, canonical string }{
 		{
 			`{"shipping":{"phone":"1","name":"n","carrier":"c","address":{"state":"s","city":"x"}}}`,
@@ -19,7 +19,6 @@ func TestNestedTextsAreRead(t *testing.T) {
 			"shipping[phone]=&shipping[name]=n&shipping[address][city]=x&shipping[address][line2]=",
 			`{"shipping":{"address":{"city":"x"},"name":"n"}}`,
 		},
-		{`{"shipping":{"address":null,"name":"n"}}`, "shipping[address]=&shipping[name]=n", `{"shipping":{"name":"n"}}`},
 		{`{"shipping":{"address":{"city":"x"}}}`, "shipping[address][city]=x", `{"shipping":{"address":{"city":"x"}}}`},
 		{`{"shipping":null}`, "shipping=", `{}`},
 	} {
@@ -37,17 +36,21 @@ func TestNestedTextsAreRead(t *testing.T) {
 	}
 }
 
-func TestNestedTextsAreReadStrictly(t *testing.T) {
+func TestTextsWithinRecordsAreReadStrictly(t *testing.T) {
 	for body, want := range map[string][2]string{
 		`{"shipping":{"town":"x"}}`:                            {"parameter_unknown", "shipping[town]"},
 		`{"shipping":{"address":{"town":"x"}}}`:                {"parameter_unknown", "shipping[address][town]"},
-		`{"shipping":{"address[city]":"x"}}`:                   {"parameter_unknown", "shipping[address][city]"},
+		`{"shipping":{"address[city]":"x"}}`:                   {"parameter_unknown", "shipping[address[city]]"},
 		`{"shipping":{"city":"x"}}`:                            {"parameter_unknown", "shipping[city]"},
 		`{"shipping":{"Name":"x"}}`:                            {"parameter_unknown", "shipping[Name]"},
 		`{"shipping":{"name":"x","name":"x"}}`:                 {"parameter_duplicate", "shipping[name]"},
 		`{"shipping":{"address":{"city":"x","city":""}}}`:      {"parameter_duplicate", "shipping[address][city]"},
 		`{"shipping":{"address":{},"address":{"city":"x"}}}`:   {"parameter_duplicate", "shipping[address]"},
 		`{"shipping":{"address":{"city":"x"},"address":null}}`: {"parameter_duplicate", "shipping[address]"},
+		`{"shipping":{"address":null}}`:                        {"parameter_invalid", "shipping[address]"},
+		`{"shipping":{"name":""}}`:                             {"parameter_invalid_empty", "shipping[name]"},
+		"shipping[name]=":                                      {"parameter_invalid_empty", "shipping[name]"},
+		"shipping[address]=":                                   {"parameter_invalid", "shipping[address]"},
 		`{"shipping":{"name":1}}`:                              {"parameter_invalid", "shipping[name]"},
 		`{"shipping":{"name":{}}}`:                             {"parameter_invalid", "shipping[name]"},
 		`{"shipping":{"address":"x"}}`:                         {"parameter_invalid", "shipping[address]"},
@@ -62,7 +65,7 @@ func TestNestedTextsAreReadStrictly(t *testing.T) {
 		"shipping[]=x":                                         {"parameter_unknown", "shipping[]"},
 		"shipping[name]=x&shipping[name]=x":                    {"parameter_duplicate", "shipping[name]"},
 		"shipping[address][city]=x&shipping[address]=":         {"parameter_duplicate", "shipping[address]"},
-		"shipping[address]=&shipping[address][city]=x":         {"parameter_duplicate", "shipping[address][city]"},
+		"shipping[address]=&shipping[address][city]=x":         {"parameter_invalid", "shipping[address]"},
 		"shipping=&shipping[name]=x":                           {"parameter_duplicate", "shipping"},
 		"shipping[name]=x&shipping=":                           {"parameter_duplicate", "shipping"},
 		"shipping[address]=x":                                  {"parameter_invalid", "shipping[address]"},

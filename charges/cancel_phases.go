@@ -168,6 +168,9 @@ func (s *cancelStep) ofIntent(ctx context.Context, in provider.Intent) (*ending,
 
 func (s *cancelStep) send(ctx context.Context) (*ending, *provider.Refusal, error) {
 	if s.frozen.Intent == nil {
+		if e, err := s.capturedThere(ctx); e != nil || err != nil {
+			return e, nil, err
+		}
 		out, err := s.provider.Refund(ctx, s.frozen.Request)
 		if out.Refund != nil && !moneyMoves(string(out.Refund.Status)) {
 			err = &provider.Error{ // under the key, forever: the charge is to tell

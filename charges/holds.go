@@ -120,6 +120,24 @@ func (s *Store) learnReleased(
 	return s.writeChange(ctx, tx, triggerOf(op, was.Livemode), was, now)
 }
 
+// capturedThere is the ending of a charge that somebody else has captured, or nil. The provider
+// would not refuse its refund: the money would go back, and nobody be told that it was taken.
+func (s *cancelStep) capturedThere(ctx context.Context) (*ending, error) {
+	got, err := s.provider.GetCharge(ctx, s.frozen.Request.ChargeID)
+	var failed *provider.Error
+	switch {
+	case provider.KindOf(err) == provider.Unsupported:
+		return nil, nil
+	case errors.As(err, &failed) && !failed.Kind.NotExecuted():
+		unsent := *failed
+		unsent.Kind = provider.NotExecuted // of the refund, which was not sent
+		return nil, &unsent
+	case err != nil || got == nil || !got.Captured:
+		return nil, err
+	}
+	return &ending{charge: got}, nil
+}
+
 // unknownThere is the error of a look-up for something that the provider has to have.
 func unknownThere(noun, id string) error {
 	return parked("the provider does not know the %s %s", noun, id)

@@ -267,6 +267,39 @@ func TestCancellingWhatEndedElsewhere(t *testing.T) {
 	}
 }
 
+// What somebody else captured whole could be refunded as if it were only authorised. It is not let
+// go of: the money was taken, and both ways of letting go are told.
+func TestLettingGoOfWhatWasCapturedElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, way := range letGo {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bothFlows(t, func(t *testing.T, w *world.World) {
+				i := w.Start()
+				h := hold(w, t, i)
+				if err := w.Sim.CaptureHold(h.provider, 2000); err != nil {
+					t.Fatal(err)
+				}
+				wantStored(t, problem.ChargeAlreadyCaptured, func() (int, string, error) {
+					res, err := way.do(i, "k", h.id)
+					return res.Answer.Code, string(res.Answer.Body), err
+				})
+				c := shown(w, i, h.id)
+				if !c.Captured || c.AmountCaptured != 2000 || c.AmountRefunded != 0 {
+					t.Errorf("the charge is %+v; want it captured", c)
+				}
+				if got := told(w, h.id); got != "charge.succeeded charge.captured" {
+					t.Errorf("the events of the charge are %s", got)
+				}
+				if n := w.Sim.Stats().Refunds; n != 0 {
+					t.Errorf("%d refunds at the provider", n)
+				}
+				agree(w, t, i)
+			})
+		})
+	}
+}
+
 // A refund of what somebody else let go of is told so, as at Stripe.
 func TestRefundingWhatLapsed(t *testing.T) {
 	t.Parallel()

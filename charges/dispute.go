@@ -273,7 +273,11 @@ func (s *Service) GetDispute(
 func (s *Service) ListDisputes(
 	ctx context.Context, accountID string, f DisputeFilter,
 ) (DisputePage, error) {
-	rows, err := s.store.disputeRows(ctx, accountID, f)
+	var rows []db.Dispute
+	err := s.store.ownID(ctx, accountID, &f.Charge)
+	if err == nil {
+		rows, err = s.store.disputeRows(ctx, accountID, f)
+	}
 	if err != nil {
 		return DisputePage{}, s.readError(err)
 	}
@@ -291,6 +295,12 @@ func (s *Store) dispute(ctx context.Context, accountID, id string) (db.Dispute, 
 	row, found, err := db.One(
 		ctx, s.pool, s.queries.DisputeGet, db.DisputeGetParams{AccountID: accountID, ID: id},
 	)
+	if err == nil && !found {
+		row, found, err = db.One(
+			ctx, s.pool, s.queries.DisputeGetAtProvider,
+			db.DisputeGetAtProviderParams{AccountID: accountID, ProviderID: id},
+		)
+	}
 	if err == nil && !found {
 		err = ErrNotFound
 	}

@@ -151,7 +151,17 @@ func TestSeveralDisputesOfACharge(t *testing.T) {
 	if err != nil || one.ID != lost.ID {
 		t.Error(one, err)
 	}
+	if one, err = d.i.Charges.GetDispute(t.Context(), d.Key.AccountID, second, false); err != nil || one.ID != lost.ID {
+		t.Errorf("by the provider's id: %v, %v", one, err)
+	}
+	theirs := charges.DisputeFilter{Limit: 1, Charge: d.provider, StartingAfter: page.Disputes[0].ID}
+	if rest, err := d.i.Charges.ListDisputes(t.Context(), d.Key.AccountID, theirs); err != nil || len(rest.Disputes) != 1 || rest.Disputes[0].ID != page.Disputes[1].ID {
+		t.Errorf("by the provider's id of the charge: %v, %v", rest, err)
+	}
 	for _, account := range []string{"acct_other", ""} {
+		if _, err := d.i.Charges.GetDispute(t.Context(), account, second, true); !errors.Is(err, charges.ErrNotFound) {
+			t.Errorf("another account, by the provider's id: %v", err)
+		}
 		if _, err := d.i.Charges.GetDispute(t.Context(), account, lost.ID, true); !errors.Is(err, charges.ErrNotFound) {
 			t.Errorf("another account: %v", err)
 		}

@@ -95,16 +95,11 @@ func (s *Service) GetRefund(
 func (s *Service) ListRefunds(
 	ctx context.Context, accountID string, f RefundFilter,
 ) (RefundPage, error) {
-	if f.Charge != "" {
-		charge, err := s.store.row(ctx, accountID, f.Charge)
-		switch {
-		case err == nil:
-			f.Charge = charge.ID // it may be the provider's
-		case !errors.Is(err, ErrNotFound):
-			return RefundPage{}, s.readError(err)
-		}
+	var rows []db.Refund
+	err := s.store.ownID(ctx, accountID, &f.Charge)
+	if err == nil {
+		rows, err = s.store.refundRows(ctx, accountID, f)
 	}
-	rows, err := s.store.refundRows(ctx, accountID, f)
 	if err != nil {
 		return RefundPage{}, s.readError(err)
 	}
@@ -159,6 +154,22 @@ func (s *Store) rowAtProvider(ctx context.Context, accountID, id string) (db.Cha
 		err = ErrNotFound
 	}
 	return row, err
+}
+
+// ownID replaces the provider's id of a charge that a filter names by ours. One that is unknown, or
+// empty, stays as it is. Errors: the database's.
+func (s *Store) ownID(ctx context.Context, accountID string, id *string) error {
+	if *id == "" {
+		return nil
+	}
+	row, err := s.row(ctx, accountID, *id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err == nil:
+		*id = row.ID
+	}
+	return err
 }
 
 func (s *Store) operation(ctx context.Context, id string) (string, error) {

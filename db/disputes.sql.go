@@ -65,7 +65,47 @@ func (q *Queries) DisputeGet(ctx context.Context, db DBTX, arg DisputeGetParams)
 	return i, err
 }
 
+const disputeGetAtProvider = `-- name: DisputeGetAtProvider :one
+SELECT id, account_id, charge_id, status, is_open, reason, amount, currency, refundable, due_by, has_evidence, past_due, submissions, intent_id, livemode, provider, provider_id, created_at, closed_at, as_of FROM disputes
+WHERE provider = 'stripe' AND provider_id = $1::text
+    AND (account_id = $2) IS TRUE
+`
+
+type DisputeGetAtProviderParams struct {
+	ProviderID string
+	AccountID  string
+}
+
+func (q *Queries) DisputeGetAtProvider(ctx context.Context, db DBTX, arg DisputeGetAtProviderParams) (Dispute, error) {
+	row := db.QueryRow(ctx, disputeGetAtProvider, arg.ProviderID, arg.AccountID)
+	var i Dispute
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.ChargeID,
+		&i.Status,
+		&i.IsOpen,
+		&i.Reason,
+		&i.Amount,
+		&i.Currency,
+		&i.Refundable,
+		&i.DueBy,
+		&i.HasEvidence,
+		&i.PastDue,
+		&i.Submissions,
+		&i.IntentID,
+		&i.Livemode,
+		&i.Provider,
+		&i.ProviderID,
+		&i.CreatedAt,
+		&i.ClosedAt,
+		&i.AsOf,
+	)
+	return i, err
+}
+
 const disputeList = `-- name: DisputeList :many
+
 SELECT d.id, d.account_id, d.charge_id, d.status, d.is_open, d.reason, d.amount, d.currency, d.refundable, d.due_by, d.has_evidence, d.past_due, d.submissions, d.intent_id, d.livemode, d.provider, d.provider_id, d.created_at, d.closed_at, d.as_of FROM disputes d
 WHERE d.account_id = $1
     AND (d.created_at, d.id) < ($2::timestamptz, $3::text)
@@ -83,6 +123,7 @@ type DisputeListParams struct {
 	MaxRows   int32
 }
 
+// planner
 // A page, newest first, within a span of places. One statement for each way through an index, as
 // for charges.
 func (q *Queries) DisputeList(ctx context.Context, db DBTX, arg DisputeListParams) ([]Dispute, error) {

@@ -64,6 +64,13 @@ func TestStripeGoDisputes(t *testing.T) {
 			d.Reason == stripe.DisputeReasonDuplicate && d.Charge.ID == ch.ID &&
 			d.EvidenceDetails.DueBy > 0 && !d.IsChargeRefundable
 	})
+	if d, err := sc.Disputes.Get(lost, nil); err != nil || d.ID != ours {
+		t.Errorf("by Stripe's id: %+v, %v", d, err)
+	}
+	ofTheirs := sc.Disputes.List(&stripe.DisputeListParams{Charge: stripe.String(theirs)})
+	if !ofTheirs.Next() || ofTheirs.Dispute().Charge.ID != ch.ID {
+		t.Errorf("of Stripe's id of the charge: %v", ofTheirs.Err())
+	}
 	if _, err := sc.Disputes.Get("dp_none", nil); asError(err).Code != stripe.ErrorCodeResourceMissing {
 		t.Error(err)
 	}

@@ -11,6 +11,11 @@ SELECT * FROM disputes
 WHERE (account_id = @account_id) IS TRUE -- planner
     AND id = @id;
 
+-- name: DisputeGetAtProvider :one
+SELECT * FROM disputes
+WHERE provider = 'stripe' AND provider_id = @provider_id::text
+    AND (account_id = @account_id) IS TRUE; -- planner
+
 -- name: DisputeList :many
 -- A page, newest first, within a span of places. One statement for each way through an index, as
 -- for charges.

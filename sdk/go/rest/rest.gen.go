@@ -3458,7 +3458,7 @@ type CaptureChargeParams struct {
 
 // ListDisputesParams defines parameters for ListDisputes.
 type ListDisputesParams struct {
-	// Charge Only disputes of this charge.
+	// Charge Only disputes of this charge, by Paidonce's id or the provider's.
 	Charge *string `form:"charge,omitempty" json:"charge,omitempty"`
 
 	// Limit The maximum number to return.

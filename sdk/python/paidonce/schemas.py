@@ -1361,7 +1361,7 @@ class ListDisputesQuery(TypedDict, total=False):
     """What to list."""
 
     charge: str
-    """Only disputes of this charge. From 1 to 255 characters."""
+    """Only disputes of this charge, by Paidonce's id or the provider's. From 1 to 255 characters."""
     limit: int
     """The maximum number to return. From 1 to 100."""
     starting_after: str

@@ -2446,7 +2446,7 @@ export type CancelChargeData = {
     };
     path: {
         /**
-         * The charge's id.
+         * The charge's id: Paidonce's, or the provider's.
          */
         id: string;
     };
@@ -3310,7 +3310,7 @@ export type ListDisputesData = {
     path?: never;
     query?: {
         /**
-         * Only disputes of this charge.
+         * Only disputes of this charge, by Paidonce's id or the provider's.
          */
         charge?: string;
         /**
@@ -3374,7 +3374,7 @@ export type GetDisputeData = {
     body?: never;
     path: {
         /**
-         * The dispute's id.
+         * The dispute's id: Paidonce's, or the provider's.
          */
         id: string;
     };

@@ -8,6 +8,10 @@ SHELL := /bin/sh
 # built from: a change of pins or of Go builds them anew.
 TOOLS := bin/tools/$(shell { go env GOVERSION; cat tools/go.mod; } | cksum | cut -d' ' -f1)
 
+# What makes a release has more requirements than the other tools together, and they would change
+# the versions of those.
+RELEASE_TOOLS := bin/tools/release-$(shell { go env GOVERSION; cat tools/release/go.mod; } | cksum | cut -d' ' -f1)
+
 # Longer than the slowest package needs with the race detector on two loaded cores, shorter than a
 # CI server's own limit.
 TEST_TIMEOUT ?= 15m
@@ -258,6 +262,32 @@ breaking: ## report what of openapi.yaml would break clients of the last release
 	$(MAKE) --no-print-directory bin/tools/oasdiff-$(OASDIFF)/oasdiff && \
 	bin/tools/oasdiff-$(OASDIFF)/oasdiff breaking --fail-on ERR "$(BASE)" openapi.yaml && \
 	echo "openapi.yaml breaks nothing of $(BASE)"
+
+# They take minutes to build, once. Without cgo, cosign has no support for hardware
+# tokens.
+$(RELEASE_TOOLS)/goreleaser:
+	CGO_ENABLED=0 go -C tools/release build -o "$(CURDIR)/$@" github.com/goreleaser/goreleaser/v2
+
+$(RELEASE_TOOLS)/cyclonedx-gomod:
+	CGO_ENABLED=0 go -C tools/release build -o "$(CURDIR)/$@" \
+		github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+
+$(RELEASE_TOOLS)/cosign:
+	CGO_ENABLED=0 go -C tools/release build -o "$(CURDIR)/$@" github.com/sigstore/cosign/v2/cmd/cosign
+
+# Signed only with COSIGN_KEY. A checkout without git's own folder records no revision.
+.PHONY: release-snapshot
+release-snapshot: $(RELEASE_TOOLS)/goreleaser $(RELEASE_TOOLS)/cyclonedx-gomod
+release-snapshot: $(if $(COSIGN_KEY),$(RELEASE_TOOLS)/cosign)
+release-snapshot: ## make archives, deb, rpm, SBOMs and checksums of this commit in bin/dist
+	PATH="$(CURDIR)/$(RELEASE_TOOLS):$$PATH" $(RELEASE_TOOLS)/goreleaser release \
+		--snapshot --clean $(if $(COSIGN_KEY),,--skip=sign)
+
+# Installs to a folder of its own, not on this machine.
+.PHONY: test-packages
+test-packages: release-snapshot ## install the deb, charge with it, upgrade and purge it (needs dpkg and root)
+	PAIDONCE_DEB="$$(ls "$(CURDIR)"/bin/dist/paidonce_*_"$$(dpkg --print-architecture)".deb)" \
+		go test -count=1 -run '^TestPackage$$' -v ./e2e
 
 .PHONY: clean
 clean: ## remove what was built; .paidonce/, the data of dev, stays

@@ -41,6 +41,31 @@ func ask(w *world.World, events *charges.ProviderEvents) {
 	}
 }
 
+// Money that is under way from a bank is not called back: the provider's refusal is the answer, and
+// the charge comes to what the bank decides.
+func TestCancellingABankDebit(t *testing.T) {
+	t.Parallel()
+	w := world.NewIntents(t)
+	i := w.Start()
+	charge := debit(w, i, "k")
+	res, err := i.Cancel("c", charge)
+	if err != nil || res.Answer.Code != http.StatusBadRequest ||
+		!strings.Contains(string(res.Answer.Body), `"payment_intent_unexpected_state"`) {
+		t.Errorf("got %d %s, %v", res.Answer.Code, res.Answer.Body, err)
+	}
+	if err := w.Sim.EndDebit(w.ProviderCharge(), ""); err != nil {
+		t.Fatal(err)
+	}
+	ask(w, w.ProviderEvents(i, nil))
+	if c := shown(w, i, charge); c.Status != "succeeded" || !c.Captured {
+		t.Errorf("the charge is %+v", c)
+	}
+	if got := told(w, charge); got != "charge.pending charge.succeeded" {
+		t.Errorf("the events are %s", got)
+	}
+	agree(w, t, i)
+}
+
 // A bank debit is pending for days, then clears or bounces. It is settled once, with one event,
 // whether the news, the reconciler or an operator with `audit --adopt` comes first.
 func TestBankDebits(t *testing.T) {

@@ -111,6 +111,9 @@ func TestIntentIsConfirmedAgain(t *testing.T) {
 			t.Errorf("a debit that is under way: %s", r.raw)
 		}
 	}
+	if r := s.do("POST", intents+"/"+bank+"/cancel", "", ""); r.err("code") != "payment_intent_unexpected_state" {
+		t.Errorf("cancelling a debit that is under way: %s", r.raw)
+	}
 }
 
 // A method that Stripe chooses may send the payer away, and needs a way back then.

@@ -315,7 +315,8 @@ func (s *Server) cancelIntent(c *call, id string) (work, *apiError) {
 	}
 	return s.onIntent(c, id, opCancel, func(st *state, rec *record) *apiError {
 		in := rec.Intent
-		if in.Status == succeeded || in.Status == canceled {
+		// Stripe lets money that is under way be called back in rare cases only.
+		if in.Status == succeeded || in.Status == canceled || in.Status == processing {
 			return in.unexpected("You cannot cancel this PaymentIntent because it has a status of %s.", in.Status)
 		}
 		if in.Status == needsCapture { // what was held is let go, and counts as refunded

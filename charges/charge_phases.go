@@ -79,12 +79,19 @@ type chargeEnd struct {
 	intentID string // of the intent through which the charge is made; empty in the flow of one call
 }
 
+// pending is the charge before it has an outcome.
+func (e *chargeEnd) pending() Charge {
+	charge := pendingCharge(e.op, e.request)
+	charge.PaymentIntent = db.OrNil(e.intentID)
+	return charge
+}
+
 // settled is the commit for a charge that the provider has.
 func (e *chargeEnd) settled(got *provider.Charge) *idemkeys.Commit {
 	if got.Status == provider.Failed {
 		return e.refused(failureOf(got))
 	}
-	charge := pendingCharge(e.op, e.request)
+	charge := e.pending()
 	charge.Status = string(got.Status)
 	charge.Paid = got.Status == provider.Succeeded
 	charge.Captured = got.Captured && charge.Paid
@@ -145,7 +152,7 @@ func (e *chargeEnd) neverMade() *idemkeys.Commit {
 }
 
 func (e *chargeEnd) failed(p *problem.Error) Charge {
-	charge := pendingCharge(e.op, e.request)
+	charge := e.pending()
 	charge.Status = string(provider.Failed)
 	charge.FailureCode, charge.FailureMessage = db.OrNil(p.Name()), db.OrNil(p.Message)
 	return charge

@@ -252,7 +252,7 @@ func intentRefusal(in *provider.Intent) *provider.Refusal {
 // waiting is the commit for a charge that waits for its payer. The key's answer shows it pending
 // and stays so; the charge itself changes with the provider's events, or when the reconciler asks.
 func (e *chargeEnd) waiting(in *provider.Intent) *idemkeys.Commit {
-	charge := pendingCharge(e.op, e.request)
+	charge := e.pending()
 	charge.NextAction = nextActionOf(in)
 	// the charge of an intent that waits for its payer is that of an earlier attempt
 	if in.Charge != nil && in.Status == provider.IntentProcessing {

@@ -58,6 +58,7 @@ func (i *clientIntent) take(in *provider.Intent) {
 		i.intent.ClientSecret = &secret
 	}
 	i.intent.PaymentMethod = db.OrNil(in.PaymentMethod)
+	i.intent.Terms = withTypes(i.intent.Terms, in.MethodTypes)
 	if in.CancellationReason != "" {
 		i.intent.CancellationReason = &in.CancellationReason
 	}

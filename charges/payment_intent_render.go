@@ -73,6 +73,18 @@ type paymentTerms struct {
 	FutureUsage string                     `json:"future_usage,omitempty"`
 }
 
+// withTypes returns stored terms with the types of means of payment that the provider shows, if it
+// shows any: where the request names none, the provider chooses them.
+func withTypes(stored []byte, types []string) []byte {
+	var terms paymentTerms
+	if len(types) == 0 || json.Unmarshal(stored, &terms) != nil {
+		return stored
+	}
+	terms.Types = types
+	stored, _ = json.Marshal(terms) //nolint:errchkjson // texts alone
+	return stored
+}
+
 // clientIntent is a payment intent of a client with its charge, as they are stored.
 type clientIntent struct {
 	intent db.PaymentIntent

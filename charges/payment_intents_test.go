@@ -53,8 +53,11 @@ func TestAPaymentIntentPays(t *testing.T) {
 		!strings.HasPrefix(string(*p.ClientSecret), p.ID+"_secret_") {
 		t.Errorf("got %+v", p)
 	}
+	if got := i.Intent(p.ID).PaymentMethodTypes; !slices.Equal(got, []string{"card"}) {
+		t.Errorf("it takes %v, want what the provider has chosen", got)
+	}
 	c := shown(w, i, p.LatestCharge.ID)
-	if c.Status != "succeeded" || c.Amount != 2000 || !c.Captured {
+	if c.Status != "succeeded" || c.Amount != 2000 || !c.Captured || *c.PaymentIntent != p.ID {
 		t.Errorf("its charge is %+v", c)
 	}
 	again, err := i.CreateIntent("k", world.PayingIntent("pm_card_visa"))
@@ -96,7 +99,7 @@ func TestAPaymentIntentIsConfirmedLater(t *testing.T) {
 			of.LastPaymentError.Code != "card_declined" {
 			t.Errorf("got %s", res.Answer.Body)
 		}
-		if c := shown(w, i, e.Error.Charge); c.Status != "failed" {
+		if c := shown(w, i, e.Error.Charge); c.Status != "failed" || *c.PaymentIntent != p.ID {
 			t.Errorf("the attempt is %+v", c)
 		}
 	}

@@ -33,11 +33,12 @@ type Charge struct {
 	Outcome    *Outcome    `json:"outcome"`
 	Paid       bool        `json:"paid"`
 	// the charge of the same reference beside which this one is meant
-	DuplicateOf  *string  `json:"duplicate_of,omitempty"`
-	Provider     Provider `json:"provider"`
-	ReceiptEmail *string  `json:"receipt_email"`
-	Reference    *string  `json:"reference,omitempty"` // what is paid for
-	Refunded     bool     `json:"refunded"`
+	DuplicateOf   *string  `json:"duplicate_of,omitempty"`
+	PaymentIntent *string  `json:"payment_intent"` // the provider's id, whoever made the intent
+	Provider      Provider `json:"provider"`
+	ReceiptEmail  *string  `json:"receipt_email"`
+	Reference     *string  `json:"reference,omitempty"` // what is paid for
+	Refunded      bool     `json:"refunded"`
 	// only if they are asked for
 	Refunds *RefundsOf `json:"refunds,omitempty"`
 	// only if they were given
@@ -137,7 +138,7 @@ func fromRow(row db.Charge) (Charge, error) {
 			released(row) && row.Status == string(provider.Succeeded),
 		StatementDescriptorSuffix: row.StatementDescriptorSuffix, Status: row.Status,
 		Reference: row.Reference, DuplicateOf: row.DuplicateOf,
-		StatementDescriptor: row.StatementDescriptor,
+		StatementDescriptor: row.StatementDescriptor, PaymentIntent: row.IntentID,
 	}
 	var err error
 	if c.Shipping, err = shippingFrom(row.Shipping); err != nil {

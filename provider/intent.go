@@ -23,7 +23,8 @@ type Intent struct {
 	ChargeID string // of the latest charge; empty as long as there was no attempt
 	// the latest charge; nil also where the provider gave only its id, as FindIntent's list does
 	Charge        *Charge
-	PaymentMethod string // what pays, by the provider's id; empty: nothing yet, or no more
+	PaymentMethod string   // what pays, by the provider's id; empty: nothing yet, or no more
+	MethodTypes   []string // the types of means of payment that it takes
 	// ClientSecret lets the payer's browser confirm the intent and go on with it.
 	ClientSecret Secret
 	// NextAction is what the payer has to do; only with IntentRequiresAction.

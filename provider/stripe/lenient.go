@@ -29,6 +29,32 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
+// texts are the strings of a list, up to textsMax of them. Anything else counts as absent.
+type texts []text
+
+const textsMax = 100
+
+func (t *texts) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*t = nil
+	if d.PeekKind() != '[' {
+		return d.SkipValue()
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		var one text
+		if err := one.UnmarshalJSONFrom(d); err != nil {
+			return err
+		}
+		if one != "" && len(*t) < textsMax {
+			*t = append(*t, one)
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
 // word is a string that is compared with what was asked for: a value of another type is taken as it
 // is written, which compares with nothing.
 type word string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -70,10 +71,17 @@ func TestAnswersThatLackThings(t *testing.T) {
 func TestIntentAnswers(t *testing.T) {
 	ctx, r := context.Background(), ordinary
 	r.Livemode, r.Currency = true, "USD"
-	created, err := answering(t, 200, nil, `{"id":"pi_1","status":"requires_confirmation"}`).CreateIntent(ctx, &r, "")
-	want := provider.Intent{ID: "pi_1", Status: provider.IntentRequiresConfirmation, Amount: 2000, Currency: "usd", Livemode: true, Tags: r.Tags}
-	if err != nil || *created.Intent != want {
-		t.Errorf("got %+v, %v, want %+v", created.Intent, err, want)
+	for types, want := range map[string][]string{
+		"": nil, `,"payment_method_types":null`: nil, `,"payment_method_types":"card"`: nil, `,"payment_method_types":{"card":1}`: nil,
+		`,"payment_method_types":["card",7,{"a":["b"]},null,"link"]`: {"card", "link"},
+	} {
+		created, err := answering(t, 200, nil, `{"id":"pi_1","status":"requires_confirmation"`+types+`}`).CreateIntent(ctx, &r, "")
+		want := provider.Intent{
+			ID: "pi_1", Status: provider.IntentRequiresConfirmation, Amount: 2000, Currency: "usd", Livemode: true, Tags: r.Tags, MethodTypes: want,
+		}
+		if err != nil || !reflect.DeepEqual(*created.Intent, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", types, created.Intent, err, want)
+		}
 	}
 	const charge = `{"id":"ch_1","status":"succeeded"`
 	for name, c := range map[string]struct {

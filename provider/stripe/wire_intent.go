@@ -32,6 +32,7 @@ type intentFields struct {
 	LastError     object[wireFailure] `json:"last_payment_error"`
 	CancelReason  word                `json:"cancellation_reason"`
 	PaymentMethod ref                 `json:"payment_method"`
+	MethodTypes   texts               `json:"payment_method_types"`
 	Metadata      wireTags            `json:"metadata"`
 }
 
@@ -144,6 +145,9 @@ func (p *Provider) intent(i *intentFields) *provider.Intent {
 		Livemode: p.mode(i.Livemode), Created: i.Created.Time, Tags: i.Metadata.tags(), ChargeID: p.clean(string(i.LatestCharge.ID)),
 		PaymentMethod: p.clean(string(i.PaymentMethod)), ClientSecret: clientSecret(string(i.ID), string(i.ClientSecret)),
 		CancellationReason: p.clean(string(i.CancelReason)),
+	}
+	for _, t := range i.MethodTypes {
+		out.MethodTypes = append(out.MethodTypes, p.clean(string(t)))
 	}
 	if i.LatestCharge.charge != nil {
 		out.Charge = p.charge(i.LatestCharge.charge)

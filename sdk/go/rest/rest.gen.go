@@ -1370,6 +1370,11 @@ type Charge struct {
 	// Paid Whether the payment succeeded, or was authorised.
 	Paid bool `json:"paid"`
 
+	// PaymentIntent The provider's id of the payment intent that made the charge, also of one by `STRIPE_FLOW=payment_intents`; null: none did.
+	//
+	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa
+	PaymentIntent *string `json:"payment_intent,omitempty"`
+
 	// PaymentMethodDetails What was paid with; null while it is not known, as of payments that were declined.
 	PaymentMethodDetails *PaymentMethodDetails `json:"payment_method_details,omitempty"`
 
@@ -2317,7 +2322,7 @@ type PaymentIntent struct {
 	// PaymentMethod The provider's id of the means of payment; after a decline, null.
 	PaymentMethod *string `json:"payment_method"`
 
-	// PaymentMethodTypes The types of means of payment that the request named; empty if it named none, and the provider chooses.
+	// PaymentMethodTypes The types of means of payment that it takes: those that the request named, or else those that the provider chose.
 	//
 	// Example: ["card"]
 	PaymentMethodTypes []string `json:"payment_method_types"`
@@ -2725,7 +2730,7 @@ type PaymentIntentWithCharge struct {
 	// PaymentMethod The provider's id of the means of payment; after a decline, null.
 	PaymentMethod *string `json:"payment_method"`
 
-	// PaymentMethodTypes The types of means of payment that the request named; empty if it named none, and the provider chooses.
+	// PaymentMethodTypes The types of means of payment that it takes: those that the request named, or else those that the provider chose.
 	//
 	// Example: ["card"]
 	PaymentMethodTypes []string `json:"payment_method_types"`

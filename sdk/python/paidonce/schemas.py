@@ -390,7 +390,7 @@ class _PaymentIntentRequired(TypedDict):
     payment_method: Optional[str]
     """The provider's id of the means of payment; after a decline, null."""
     payment_method_types: list[str]
-    """The types of means of payment that the request named; empty if it named none, and the provider chooses."""
+    """The types of means of payment that it takes: those that the request named, or else those that the provider chose."""
     receipt_email: Optional[str]
     """Where a receipt goes."""
     setup_future_usage: Optional[str]
@@ -502,7 +502,7 @@ class _PaymentIntentWithChargeRequired(TypedDict):
     payment_method: Optional[str]
     """The provider's id of the means of payment; after a decline, null."""
     payment_method_types: list[str]
-    """The types of means of payment that the request named; empty if it named none, and the provider chooses."""
+    """The types of means of payment that it takes: those that the request named, or else those that the provider chose."""
     receipt_email: Optional[str]
     """Where a receipt goes."""
     setup_future_usage: Optional[str]
@@ -857,6 +857,10 @@ class Charge(_ChargeRequired, total=False):
     receipt_url: Optional[str]
     """Where the payer can see a receipt; null where the provider has none. Whoever has the address can see it, so keep it from
     logs. It is the first one that the provider gave; at Stripe an address ends after 30 days, and then offers a new one.
+    """
+    payment_intent: Optional[str]
+    """The provider's id of the payment intent that made the charge, also of one by `STRIPE_FLOW=payment_intents`; null: none
+    did.
     """
     reference: str
     """Your name of what is paid for; only if it has one."""

@@ -551,7 +551,7 @@ export type PaymentIntent = {
      */
     payment_method: string | null;
     /**
-     * The types of means of payment that the request named; empty if it named none, and the provider chooses.
+     * The types of means of payment that it takes: those that the request named, or else those that the provider chose.
      */
     payment_method_types: Array<string>;
     /**
@@ -717,7 +717,7 @@ export type PaymentIntentWithCharge = {
      */
     payment_method: string | null;
     /**
-     * The types of means of payment that the request named; empty if it named none, and the provider chooses.
+     * The types of means of payment that it takes: those that the request named, or else those that the provider chose.
      */
     payment_method_types: Array<string>;
     /**
@@ -1267,6 +1267,10 @@ export type Charge = {
      * Whether the payment succeeded, or was authorised.
      */
     paid: boolean;
+    /**
+     * The provider's id of the payment intent that made the charge, also of one by `STRIPE_FLOW=payment_intents`; null: none did.
+     */
+    payment_intent?: string | null;
     provider: ProviderReference;
     /**
      * Where a receipt goes.

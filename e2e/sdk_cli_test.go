@@ -111,6 +111,83 @@ func TestChargesCommandPayers(t *testing.T) {
 	}
 }
 
+// Intents by the command line: each command may be repeated with its key, and says what comes next.
+func TestIntentsCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	env := w.asClient(w.serve())
+	run := func(words string, more ...string) result {
+		return w.run(env, append(append([]string{"intents"}, strings.Fields(words)...), more...)...)
+	}
+	var intent struct {
+		ID, Status, Description string
+		Metadata                map[string]string
+		Reference               string
+		AmountReceived          int `json:"amount_received"`
+	}
+	must := func(status string, r result) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(r.stdout), &intent); err != nil || r.code != 0 ||
+			intent.Status != status {
+			t.Fatalf("%+v, %v; want %s", r, err, status)
+		}
+	}
+	create := "create --amount 2000 --currency usd --types card --reference order-7 " +
+		"--metadata order=7 --key i-1 --hold"
+	first := run(create, "--description", "two\nlines")
+	must("requires_payment_method", run(create, "--description", "two\nlines", "--json"))
+	id := intent.ID
+	if first.code != 0 || first.stderr != "" || !strings.Contains(first.stdout, id+"  2000") ||
+		!strings.Contains(first.stdout, "two lines") || intent.Metadata["order"] != "7" ||
+		intent.Reference != "order-7" {
+		t.Errorf("%+v %+v", first, intent)
+	}
+	declined := run("confirm " + id + " --payment-method pm_card_chargeDeclined --key c-1")
+	if declined.code != 1 || !strings.Contains(declined.stderr, "card_declined") {
+		t.Errorf("%+v", declined)
+	}
+	if got := run("get " + id); !strings.Contains(got.stdout, "declined") {
+		t.Errorf("%+v does not say why", got)
+	}
+	for range 2 {
+		must("requires_capture", run("confirm "+id+" --payment-method pm_card_visa --key c-2 --json"))
+		must("succeeded", run("capture "+id+" --amount-to-capture 700 --key t-1 --json"))
+	}
+	if intent.AmountReceived != 700 {
+		t.Errorf("%+v", intent)
+	}
+	again := run("cancel " + id + " --key x-1")
+	if again.code != 1 || !strings.Contains(again.stderr, "payment_intent_unexpected_state") {
+		t.Errorf("%+v", again)
+	}
+	keyless := run("create --amount 100 --currency usd --json")
+	if must("requires_payment_method", keyless); !strings.Contains(keyless.stderr, "--key ") {
+		t.Errorf("%+v names no key", keyless)
+	}
+	must("canceled", run("cancel "+intent.ID+" --cancellation-reason abandoned --key x-2 --json"))
+	list := run("list --limit 1")
+	more := regexp.MustCompile(`--starting-after (\S+)`).FindStringSubmatch(list.stderr)
+	if list.code != 0 || strings.Count(list.stdout, "\n") != 2 || more == nil {
+		t.Fatalf("%+v", list)
+	}
+	if rest := run("list --starting-after " + more[1]); !strings.Contains(rest.stdout, id) ||
+		rest.stderr != "" {
+		t.Errorf("%+v", rest)
+	}
+	for words, says := range map[string]string{
+		"get pi_none": "paidonce intents list", "create --amount 1": "--currency is required",
+		"get": "--help", "confirm pi_none --key n": "paidonce intents list",
+		"create --amount 1 --currency usd --metadata x": "NAME=VALUE",
+	} {
+		if r := run(words); r.code == 0 || !strings.Contains(r.stderr, says) {
+			t.Errorf("%s: %+v", words, r)
+		}
+	}
+	if net := w.sim.net(); net != 700 {
+		t.Errorf("%d were moved", net)
+	}
+}
+
 // Each error is one line that says what to do next.
 func TestChargesCommandErrors(t *testing.T) {
 	t.Parallel()

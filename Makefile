@@ -152,6 +152,11 @@ upgrade: ## migrate from each version, with ROWS rows, while its server serves a
 	PAIDONCE_UPGRADE_ROWS=$(or $(ROWS),1000000) PAIDONCE_UPGRADE_FROM=$(FROM) \
 		go test -count=1 -v -timeout 2h -run '^TestUpgradeFromEachVersion$$' ./e2e
 
+.PHONY: chaos
+chaos: ## three clients pay each of ORDERS orders (100) while servers are killed and answers are lost
+	PAIDONCE_ORDERS=$(or $(ORDERS),100) go test -count=1 -v -timeout 30m \
+		-run '^TestManyClientsPayEachOrderOnce' ./e2e | grep -E '^ *(---|ok|FAIL|PASS)|_test.go'
+
 .PHONY: mutation
 mutation: ## take each guard out of the product in turn, and see that the simulation notices
 	go test -count=1 -run '^TestSimulationNoticesMissingGuards$$' -v ./sim $(ARGS)

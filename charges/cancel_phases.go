@@ -221,7 +221,14 @@ func (s *cancelStep) refused(ctx context.Context, no *provider.Refusal) (*idemke
 func (s *cancelStep) settled(ctx context.Context, e *ending) (*idemkeys.Commit, error) {
 	switch {
 	case e.how == "":
-		p := ofCharge(problem.ChargeAlreadyCaptured, s.frozen.Charge)
+		p, now := ofCharge(problem.ChargeAlreadyCaptured, s.frozen.Charge), s.row
+		if s.frozen.AsIntent {
+			var err error
+			e.end(&now, s.op.ID)
+			if p, err = s.store.unfitIntent(ctx, now, "canceled", cancelableIntents...); err != nil {
+				return nil, err
+			}
+		}
 		return s.commit(idemkeys.Completed, errorAnswer(s.op, p), e, s.failed(p.Name())), nil
 	case s.isRefund() && e.others:
 		p := ofCharge(problem.ChargeAlreadyRefunded, s.frozen.Charge)

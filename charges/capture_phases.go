@@ -238,6 +238,15 @@ func (s *captureStep) released(
 	if err != nil {
 		return nil, notLookedUp(err)
 	}
+	if s.frozen.AsIntent {
+		now := s.row
+		now.CaptureOperationID, now.Release = nil, &how
+		p, err := s.store.unfitIntent(ctx, now, "captured", provider.IntentRequiresCapture)
+		if err != nil {
+			return nil, err
+		}
+		c = s.commit(idemkeys.Completed, errorAnswer(s.op, p))
+	}
 	c.Write = captureSettlement{store: s.store, op: s.op, frozen: s.frozen, release: how}
 	return c, nil
 }

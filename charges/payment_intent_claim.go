@@ -106,9 +106,7 @@ func (s *Service) CancelPaymentIntent(
 		ctx context.Context, tx db.DBTX, op *idemkeys.Operation, i clientIntent,
 	) (any, error) {
 		if err := cancelable(i.charge); err != nil {
-			return nil, i.unfit(err, "canceled", provider.IntentRequiresPaymentMethod,
-				provider.IntentRequiresConfirmation, provider.IntentRequiresAction,
-				provider.IntentRequiresCapture)
+			return nil, i.unfit(err, "canceled", cancelableIntents...)
 		}
 		f, err := s.reserveAndFreezeCancel(ctx, tx, op, i.charge)
 		if err != nil {
@@ -201,6 +199,26 @@ func (i clientIntent) unexpected(what string, in ...provider.IntentStatus) *prob
 var stateCodes = []problem.Code{
 	problem.ChargePending, problem.ChargeNotSucceeded, problem.ChargeAlreadyCaptured,
 	problem.ChargeReleased,
+}
+
+// cancelableIntents are the states in which an intent can be cancelled.
+var cancelableIntents = []provider.IntentStatus{
+	provider.IntentRequiresPaymentMethod, provider.IntentRequiresConfirmation,
+	provider.IntentRequiresAction, provider.IntentRequiresCapture,
+}
+
+// unfitIntent is the refusal of what the state of an intent did not allow at the provider. Its
+// charge is as the provider's is by now.
+func (s *Store) unfitIntent(
+	ctx context.Context, now db.Charge, what string, in ...provider.IntentStatus,
+) (*problem.Error, error) {
+	of, err := db.Read(ctx, s.pool, s.queries.PaymentIntentOfCharge, now.ID)
+	if err != nil {
+		return nil, rowError("the payment intent of the charge "+now.ID, err)
+	}
+	i := clientIntent{of, now}
+	i.settle()
+	return i.unexpected(what, in...), nil
 }
 
 // unfit turns the refusal of an intent's charge into that of the intent.

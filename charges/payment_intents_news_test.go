@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"paidonce/charges"
+	"paidonce/idemkeys"
 	"paidonce/internal/world"
 	"paidonce/problem"
 	"paidonce/provider"
@@ -211,4 +212,49 @@ func TestRefundOfAPaymentIntent(t *testing.T) {
 	unpaid := i.MustIntent("k2", "requires_payment_method", world.TwentyIntent)
 	_, err = i.Charges.Refund(t.Context(), w.Request("r2"), charges.RefundParams{PaymentIntent: unpaid.ID})
 	wantRefused(t, err, problem.ResourceMissing)
+}
+
+// What the payer, or somebody at the provider, did first is told as the state of the intent, also
+// where no news has come.
+func TestIntentsThatEndedElsewhereAreInAnotherState(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	i := w.Start()
+	paid := i.MustIntent("p", "requires_action", world.PayingIntent("pm_card_threeDSecure2Required"))
+	if err := w.Sim.Authenticate(paid.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	hold := world.PayingIntent("pm_card_visa")
+	hold.Capture = false
+	held := i.MustIntent("h", "requires_capture", hold)
+	var operation string
+	w.Read(`SELECT operation_id FROM charges WHERE id = $1`, []any{held.LatestCharge.ID}, &operation)
+	if _, err := w.Provider.CancelIntent(t.Context(), provider.CancelRequest{
+		IdempotencyKey: "elsewhere", IntentID: held.ID,
+		Tags: provider.Tags{Operation: operation, Installation: world.Installation},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for intent, do := range map[string]func(key, intent string) (idemkeys.Result, error){
+		paid.ID: i.CancelIntent,
+		held.ID: func(key, intent string) (idemkeys.Result, error) {
+			return i.CaptureIntent(key, intent, 0)
+		},
+	} {
+		res, err := do("late "+intent, intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e struct {
+			Error struct {
+				Code          string
+				PaymentIntent charges.PaymentIntent `json:"payment_intent"`
+			}
+		}
+		unmarshal(t, string(res.Answer.Body), &e)
+		if is := i.Intent(intent); e.Error.Code != "payment_intent_unexpected_state" ||
+			e.Error.PaymentIntent.ID != intent || e.Error.PaymentIntent.Status != is.Status {
+			t.Errorf("got %s; it is %s", res.Answer.Body, is.Status)
+		}
+	}
 }

@@ -29,9 +29,13 @@ var (
 )
 
 const (
-	keyPrefix = "sk_"
-	keyMax    = 200 // bytes; longer strings are not ours and need no hashing
-	hintChars = 4   // enough to tell a handful of keys apart, too few to help anybody guess
+	// KeyPrefix begins the keys that may do everything, and ReadOnlyPrefix those that only read.
+	// What counts is the row. But a server from before there were read-only keys, which does not
+	// look at it, refuses whatever does not begin with KeyPrefix.
+	KeyPrefix      = "sk_"
+	ReadOnlyPrefix = "rk_"
+	keyMax         = 200 // bytes; longer strings are not ours and need no hashing
+	hintChars      = 4   // enough to tell a handful of keys apart, too few to help anybody guess
 	// How long Cached believes what the database said. Only requests that check the key again in
 	// their own statement use it.
 	cacheFor = 30 * time.Second
@@ -43,6 +47,8 @@ const (
 type Identity struct {
 	AccountID string
 	APIKeyID  string
+	// ReadOnly says that the key may read, and nothing else. A key never changes in this.
+	ReadOnly bool
 	// ReferenceFrom is the key of metadata that holds the reference of a charge that names none;
 	// empty: there is none.
 	ReferenceFrom string
@@ -69,7 +75,8 @@ func NewStore(pool db.DBTX) *Store {
 
 // Authenticate asks the database whose key this is. Errors: [ErrUnknownKey], or the database's.
 func (s *Store) Authenticate(ctx context.Context, key string) (Identity, error) {
-	if !strings.HasPrefix(key, keyPrefix) || len(key) > keyMax {
+	ours := strings.HasPrefix(key, KeyPrefix) || strings.HasPrefix(key, ReadOnlyPrefix)
+	if !ours || len(key) > keyMax {
 		return Identity{}, ErrUnknownKey
 	}
 	hash := sha256.Sum256([]byte(key))
@@ -83,7 +90,10 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Identity, error) 
 		delete(s.cache, hash)
 		return Identity{}, ErrUnknownKey
 	}
-	id := Identity{AccountID: row.AccountID, APIKeyID: row.ID, ReferenceFrom: row.ReferenceFrom}
+	id := Identity{
+		AccountID: row.AccountID, APIKeyID: row.ID, ReadOnly: row.ReadOnly,
+		ReferenceFrom: row.ReferenceFrom,
+	}
 	if len(s.cache) >= cacheMax {
 		clear(s.cache)
 	}
@@ -110,12 +120,22 @@ type NewKey struct {
 	AccountID   string
 	AccountName string
 	Secret      string
+	ReadOnly    bool
 	CreatedAt   time.Time
 }
 
 // CreateKey makes an API key for the account of that name, which is made when it does not exist.
 // Errors: [ErrName], or the database's.
 func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
+	return s.createKey(ctx, account, KeyPrefix)
+}
+
+// CreateReadOnlyKey is CreateKey for a key that may read, and nothing else.
+func (s *Store) CreateReadOnlyKey(ctx context.Context, account string) (NewKey, error) {
+	return s.createKey(ctx, account, ReadOnlyPrefix)
+}
+
+func (s *Store) createKey(ctx context.Context, account, prefix string) (NewKey, error) {
 	account = strings.TrimSpace(account)
 	if account == "" || len([]rune(account)) > 100 ||
 		strings.ContainsFunc(account, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -127,11 +147,15 @@ func (s *Store) CreateKey(ctx context.Context, account string) (NewKey, error) {
 	if err != nil {
 		return NewKey{}, fmt.Errorf("account: %w", err)
 	}
-	secret := keyPrefix + rand.Text() + rand.Text()
+	secret := prefix + rand.Text() + rand.Text()
 	hash := sha256.Sum256([]byte(secret))
-	k := NewKey{ID: db.NewID("key"), AccountID: a.ID, AccountName: a.Name, Secret: secret}
+	k := NewKey{
+		ID: db.NewID("key"), AccountID: a.ID, AccountName: a.Name, Secret: secret,
+		ReadOnly: prefix == ReadOnlyPrefix,
+	}
 	k.CreatedAt, err = db.Write(ctx, s.pool, s.queries.APIKeyCreate, db.APIKeyCreateParams{
 		ID: k.ID, AccountID: a.ID, KeyHash: hash[:], KeyHint: secret[len(secret)-hintChars:],
+		ReadOnly: k.ReadOnly,
 	})
 	if err != nil {
 		return NewKey{}, fmt.Errorf("API key: %w", err)
@@ -198,6 +222,7 @@ type Key struct {
 	AccountID string
 	Account   string
 	Hint      string // the last characters of the key
+	ReadOnly  bool   // it may read, and nothing else
 	CreatedAt time.Time
 	RevokedAt *time.Time
 }
@@ -216,7 +241,7 @@ func (s *Store) Keys(ctx context.Context, account string) ([]Key, error) {
 	for _, r := range rows {
 		keys = append(keys, Key{
 			ID: r.ID, AccountID: r.AccountID, Account: r.Account, Hint: r.KeyHint,
-			CreatedAt: r.CreatedAt, RevokedAt: r.RevokedAt,
+			ReadOnly: r.ReadOnly, CreatedAt: r.CreatedAt, RevokedAt: r.RevokedAt,
 		})
 	}
 	return keys, nil

@@ -88,7 +88,7 @@ func (s *Store) lock(
 // Errors that roll a claim back.
 var (
 	errKeyTaken  = db.Final(errors.New("the key is taken"))
-	errForbidden = db.Final(errors.New("the API key is revoked"))
+	errForbidden = db.Final(errors.New("the API key is revoked or may only read"))
 )
 
 // claimError is the error of a transaction that cannot claim, or nil if it can.

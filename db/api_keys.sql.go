@@ -12,7 +12,7 @@ import (
 
 const aPIKeyByHash = `-- name: APIKeyByHash :one
 
-SELECT k.id, k.account_id, coalesce(a.reference_from, '')::text AS reference_from
+SELECT k.id, k.account_id, k.read_only, coalesce(a.reference_from, '')::text AS reference_from
 FROM api_keys k JOIN accounts a ON a.id = k.account_id
 WHERE k.key_hash = $1 AND k.revoked_at IS NULL
 `
@@ -20,6 +20,7 @@ WHERE k.key_hash = $1 AND k.revoked_at IS NULL
 type APIKeyByHashRow struct {
 	ID            string
 	AccountID     string
+	ReadOnly      bool
 	ReferenceFrom string
 }
 
@@ -27,13 +28,18 @@ type APIKeyByHashRow struct {
 func (q *Queries) APIKeyByHash(ctx context.Context, db DBTX, keyHash []byte) (APIKeyByHashRow, error) {
 	row := db.QueryRow(ctx, aPIKeyByHash, keyHash)
 	var i APIKeyByHashRow
-	err := row.Scan(&i.ID, &i.AccountID, &i.ReferenceFrom)
+	err := row.Scan(
+		&i.ID,
+		&i.AccountID,
+		&i.ReadOnly,
+		&i.ReferenceFrom,
+	)
 	return i, err
 }
 
 const aPIKeyCreate = `-- name: APIKeyCreate :one
-INSERT INTO api_keys (id, account_id, key_hash, key_hint)
-    VALUES ($1, $2, $3, $4)
+INSERT INTO api_keys (id, account_id, key_hash, key_hint, read_only)
+    VALUES ($1, $2, $3, $4, $5)
 RETURNING created_at
 `
 
@@ -42,6 +48,7 @@ type APIKeyCreateParams struct {
 	AccountID string
 	KeyHash   []byte
 	KeyHint   string
+	ReadOnly  bool
 }
 
 func (q *Queries) APIKeyCreate(ctx context.Context, db DBTX, arg APIKeyCreateParams) (time.Time, error) {
@@ -50,6 +57,7 @@ func (q *Queries) APIKeyCreate(ctx context.Context, db DBTX, arg APIKeyCreatePar
 		arg.AccountID,
 		arg.KeyHash,
 		arg.KeyHint,
+		arg.ReadOnly,
 	)
 	var created_at time.Time
 	err := row.Scan(&created_at)
@@ -57,7 +65,8 @@ func (q *Queries) APIKeyCreate(ctx context.Context, db DBTX, arg APIKeyCreatePar
 }
 
 const aPIKeyList = `-- name: APIKeyList :many
-SELECT k.id, k.account_id, a.name AS account, k.key_hint, k.created_at, k.revoked_at
+SELECT k.id, k.account_id, a.name AS account, k.key_hint, k.read_only, k.created_at,
+    k.revoked_at
 FROM api_keys k JOIN accounts a ON a.id = k.account_id
 WHERE $1::text IS NULL OR a.name = $1::text
 ORDER BY k.created_at, k.id
@@ -68,6 +77,7 @@ type APIKeyListRow struct {
 	AccountID string
 	Account   string
 	KeyHint   string
+	ReadOnly  bool
 	CreatedAt time.Time
 	RevokedAt *time.Time
 }
@@ -86,6 +96,7 @@ func (q *Queries) APIKeyList(ctx context.Context, db DBTX, account *string) ([]A
 			&i.AccountID,
 			&i.Account,
 			&i.KeyHint,
+			&i.ReadOnly,
 			&i.CreatedAt,
 			&i.RevokedAt,
 		); err != nil {

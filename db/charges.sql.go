@@ -400,9 +400,10 @@ WITH x AS (
         x.params || convert_to(',"claimed_at":' || floor(extract(epoch FROM x.at))::bigint || '}',
             'UTF8'),
         x.charge_id, x.recovery_point, x.lease_token, x.at, x.at, x.at, x.at
-    -- Checked here, a revoked API key starts nothing, however long its identity was remembered.
+    -- Checked here, a revoked API key starts nothing, however long its identity was remembered, and
+    -- one that only reads starts nothing whoever asks.
     FROM x JOIN api_keys a ON a.id = x.api_key_id AND a.account_id = x.account_id
-        AND a.revoked_at IS NULL
+        AND a.revoked_at IS NULL AND NOT a.read_only
     -- Nothing is claimed in a history of the database that nobody has vouched for,
     WHERE EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
             AND (i.timeline = ''

@@ -90,7 +90,8 @@ SELECT $1::text, $2::text, $3::text, $4::text, $5::smallint,
     $6::bytea, $7::text, $8::bytea,
     $9::text, $10::text, $11::text, clock_timestamp(),
     clock_timestamp(), clock_timestamp()
-FROM api_keys a WHERE a.id = $12 AND a.account_id = $1 AND a.revoked_at IS NULL
+FROM api_keys a WHERE a.id = $12 AND a.account_id = $1
+    AND a.revoked_at IS NULL AND NOT a.read_only
     AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
         AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1,
             8)))
@@ -117,7 +118,7 @@ type KeyClaimParams struct {
 }
 
 // Claims one key, for operations whose claim is a transaction of several statements. No row: the
-// key is taken, or the API key is revoked.
+// key is taken, or the API key is revoked or only reads.
 func (q *Queries) KeyClaim(ctx context.Context, db DBTX, arg KeyClaimParams) (time.Time, error) {
 	row := db.QueryRow(ctx, keyClaim,
 		arg.AccountID,
@@ -144,7 +145,7 @@ SELECT (EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key
             AND r.key_hash = sha256(convert_to($1 || ' ' || $2::text,
             'UTF8'))))::boolean AS taken,
     EXISTS (SELECT FROM api_keys a WHERE a.id = $3 AND a.account_id = $1
-        AND a.revoked_at IS NULL) AS allowed,
+        AND a.revoked_at IS NULL AND NOT a.read_only) AS allowed,
     (i.forked_at IS NOT NULL OR i.timeline <> ''
         AND i.timeline <> substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::boolean AS held
 FROM installation i
@@ -162,8 +163,8 @@ type KeyClaimableRow struct {
 	Held    bool
 }
 
-// What may be in the way of a claim: whether the key is taken, whether the API key that asks is not
-// revoked, and whether claims are held.
+// What may be in the way of a claim: whether the key is taken, whether the API key that asks may
+// write (it is not revoked and not read-only), and whether claims are held.
 func (q *Queries) KeyClaimable(ctx context.Context, db DBTX, arg KeyClaimableParams) (KeyClaimableRow, error) {
 	row := db.QueryRow(ctx, keyClaimable, arg.AccountID, arg.Key, arg.ApiKeyID)
 	var i KeyClaimableRow
@@ -727,7 +728,7 @@ SELECT k.account_id, k.key, k.operation_id, k.kind, k.hash_version, k.request_ha
         0)::float8 AS attempt_age_seconds,
     ($4::text = '' OR EXISTS (
         SELECT FROM api_keys a WHERE a.id = $4::text AND a.account_id = k.account_id
-            AND a.revoked_at IS NULL
+            AND a.revoked_at IS NULL AND NOT a.read_only
     ))::boolean AS allowed,
     clock_timestamp()::timestamptz AS now
 FROM idempotency_keys k
@@ -756,7 +757,8 @@ type KeyReadRow struct {
 }
 
 // What is known of a key, with everything that depends on time computed by the clock of the
-// database. allowed: the API key that asks is not revoked (an empty one asks for ourselves).
+// database. allowed: the API key that asks may write: it is not revoked and not read-only (an
+// empty one asks for ourselves).
 func (q *Queries) KeyRead(ctx context.Context, db DBTX, arg KeyReadParams) (KeyReadRow, error) {
 	row := db.QueryRow(ctx, keyRead,
 		arg.StaleAfter,

@@ -34,6 +34,8 @@ type ApiKey struct {
 	CreatedAt time.Time
 	// From then on it is refused; the row stays.
 	RevokedAt *time.Time
+	// Whether it may only read: it is refused with every method but GET, and no claim takes it. Such keys begin with rk_, which servers from before this column refuse unseen.
+	ReadOnly bool
 }
 
 // Charges. Inserted pending with the claim, settled with the stored answer, kept for ever; no foreign key to idempotency_keys, so a swept key breaks nothing.

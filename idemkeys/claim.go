@@ -27,7 +27,7 @@ const (
 	Lost Claimed = iota
 	// Won says that the key stands for the operation.
 	Won
-	// Forbidden says that the caller's API key is revoked. Nothing was claimed.
+	// Forbidden says that the caller's API key is revoked, or may only read. Nothing was claimed.
 	Forbidden
 )
 
@@ -144,7 +144,8 @@ func ClaimIn(ctx context.Context, tx Tx, r Request, op *Operation) (time.Time, C
 }
 
 // WouldClaim returns what the result of a claim would be, for a transaction that has a reason to
-// refuse: a taken key and a revoked API key come before that reason. Errors: the database's.
+// refuse: a taken key and an API key that may not write come before that reason. Errors: the
+// database's.
 func WouldClaim(ctx context.Context, tx Tx, r Request) (Claimed, error) {
 	why, err := db.New().KeyClaimable(ctx, tx, claimable(r))
 	switch {

@@ -38,8 +38,8 @@ func (u *Unresolved) Error() string { return u.Reason }
 var (
 	// ErrReused: the key stands for another request. Nothing was done.
 	ErrReused = errors.New("idempotency key stands for another request")
-	// ErrForbidden: the API key that asks is revoked. Nothing was done.
-	ErrForbidden = errors.New("the API key is revoked")
+	// ErrForbidden: the API key that asks is revoked, or may only read. Nothing was done.
+	ErrForbidden = errors.New("the API key is revoked or may only read")
 	// ErrUnavailable: the database could not be asked, so nothing was begun by this request. The
 	// same key may be tried again.
 	ErrUnavailable = errors.New("the key store is not available")

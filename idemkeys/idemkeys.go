@@ -17,7 +17,7 @@ import (
 // Request is what a caller of a key brings along.
 type Request struct {
 	AccountID   string // the scope of the key
-	APIKeyID    string // the claim checks that it is not revoked
+	APIKeyID    string // the claim checks that it may write
 	Key         string // as ParseKey returned it
 	RequestID   string // of this HTTP request
 	Fingerprint Fingerprint

@@ -79,7 +79,7 @@ func (c *core) read(ctx context.Context, account, key string) (record, error) {
 }
 
 // readFor returns the key's row to a caller with an API key. Errors: [ErrNotFound]; [ErrForbidden]
-// when that API key is revoked; or the database's.
+// when that API key is revoked or may only read; or the database's.
 func (c *core) readFor(ctx context.Context, account, key, apiKeyID string) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

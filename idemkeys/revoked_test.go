@@ -4,20 +4,29 @@ import (
 	"errors"
 	"testing"
 
+	"paidonce/db"
 	"paidonce/idemkeys"
 	"paidonce/internal/world"
 	"paidonce/provider/stripesim"
 )
 
 // A revoked API key begins nothing and learns nothing, whatever its key stands for: the statements
-// that answer check it themselves, however long the edge has remembered it. Each check is taken out
-// once, to see that this test notices.
+// that answer check it themselves, however long the edge has remembered it.
 func TestARevokedAPIKeyLearnsNothing(t *testing.T) {
 	t.Parallel()
-	const (
-		inClaim = "AND a.revoked_at IS NULL"
-		inRead  = "AND a.revoked_at IS NULL"
-	)
+	learnsNothing(t, `revoked_at = clock_timestamp()`, "AND a.revoked_at IS NULL")
+}
+
+// Nor does an API key that may only read, although the edge has let it through.
+func TestAReadOnlyAPIKeyLearnsNothing(t *testing.T) {
+	t.Parallel()
+	learnsNothing(t, `read_only = true`, "AND NOT a.read_only")
+}
+
+// learnsNothing checks that an API key that was changed like this can have nothing done. Each guard
+// against it is taken out once, to see that this check notices.
+func learnsNothing(t *testing.T, change, guard string) {
+	t.Helper()
 	w := world.New(t)
 	i := w.Start()
 	charge := i.MustCharge("finished", world.Twenty)
@@ -30,7 +39,7 @@ func TestARevokedAPIKeyLearnsNothing(t *testing.T) {
 	w.Exec(
 		`UPDATE idempotency_keys SET parked_at = clock_timestamp(), next_run_at = NULL WHERE key = 'parked'`,
 	)
-	w.Exec(`UPDATE api_keys SET revoked_at = clock_timestamp()`)
+	w.Exec(`UPDATE api_keys SET ` + change)
 
 	asks := map[string]func(world.Instance) error{
 		"new":      func(i world.Instance) error { _, err := i.Charge("new"); return err },
@@ -60,16 +69,32 @@ func TestARevokedAPIKeyLearnsNothing(t *testing.T) {
 	if n := w.Count(`SELECT count(*) FROM idempotency_keys`); n != 3 {
 		t.Errorf("%d keys: something was begun", n)
 	}
-	for _, c := range []struct{ statement, guard, ask string }{
-		{"KeyClaimable", inRead, "new"}, {"ChargeClaim", inClaim, "new"},
-		{"KeyRead", inRead, "finished"}, {"KeyRead", inRead, "parked"},
+	for _, c := range []struct{ statement, ask string }{
+		{"KeyClaimable", "new"}, {"ChargeClaim", "new"},
+		{"KeyRead", "finished"}, {"KeyRead", "parked"},
 	} {
-		pool := world.Without(t, w.Pool, c.statement, c.guard)
+		pool := world.Without(t, w.Pool, c.statement, guard)
 		if err := asks[c.ask](w.StartWith(pool, nil)); errors.Is(err, idemkeys.ErrForbidden) {
 			t.Errorf(
 				"without the check in %s, %s is refused all the same: this test cannot fail",
 				c.statement, c.ask,
 			)
+		}
+	}
+	for _, c := range []struct {
+		pool db.Pool
+		want idemkeys.Claimed
+	}{
+		{w.Pool, idemkeys.Forbidden}, {world.Without(t, w.Pool, "KeyClaim", guard), idemkeys.Won},
+	} {
+		op := &idemkeys.Operation{
+			ID: "op_1", Kind: "refund.create", Params: []byte("{}"), ResourceID: "re_1",
+			Point: "started", LeaseToken: "lease",
+		}
+		if _, got, err := idemkeys.ClaimIn(
+			t.Context(), c.pool, w.Request("claimed"), op,
+		); err != nil || got != c.want {
+			t.Errorf("ClaimIn returns %v %v, want %v", got, err, c.want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ SELECT EXISTS (SELECT FROM idempotency_keys k
 
 -- name: KeyClaim :one
 -- Claims one key, for operations whose claim is a transaction of several statements. No row: the
--- key is taken, or the API key is revoked.
+-- key is taken, or the API key is revoked or only reads.
 INSERT INTO idempotency_keys AS k (account_id, key, operation_id, kind, hash_version, request_hash,
     request_id, params, resource_id, recovery_point, lease_token, locked_at, first_attempt_at,
     last_attempt_at)
@@ -31,7 +31,8 @@ SELECT @account_id::text, @key::text, @operation_id::text, @kind::text, @hash_ve
     @request_hash::bytea, @request_id::text, @params::bytea,
     @resource_id::text, @recovery_point::text, @lease_token::text, clock_timestamp(),
     clock_timestamp(), clock_timestamp()
-FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id AND a.revoked_at IS NULL
+FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id
+    AND a.revoked_at IS NULL AND NOT a.read_only
     AND EXISTS (SELECT FROM installation i WHERE i.forked_at IS NULL
         AND (i.timeline = '' OR i.timeline = substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1,
             8)))
@@ -42,14 +43,14 @@ ON CONFLICT (account_id, key) DO NOTHING
 RETURNING k.created_at;
 
 -- name: KeyClaimable :one
--- What may be in the way of a claim: whether the key is taken, whether the API key that asks is not
--- revoked, and whether claims are held.
+-- What may be in the way of a claim: whether the key is taken, whether the API key that asks may
+-- write (it is not revoked and not read-only), and whether claims are held.
 SELECT (EXISTS (SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key)
         OR EXISTS (SELECT FROM recovered_keys r WHERE r.account_id = @account_id
             AND r.key_hash = sha256(convert_to(@account_id || ' ' || @key::text,
             'UTF8'))))::boolean AS taken,
     EXISTS (SELECT FROM api_keys a WHERE a.id = @api_key_id AND a.account_id = @account_id
-        AND a.revoked_at IS NULL) AS allowed,
+        AND a.revoked_at IS NULL AND NOT a.read_only) AS allowed,
     (i.forked_at IS NOT NULL OR i.timeline <> ''
         AND i.timeline <> substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::boolean AS held
 FROM installation i;
@@ -258,7 +259,8 @@ SELECT parked.operation_id, 'parked', parked.attempts, @actor::text, parked.last
 
 -- name: KeyRead :one
 -- What is known of a key, with everything that depends on time computed by the clock of the
--- database. allowed: the API key that asks is not revoked (an empty one asks for ourselves).
+-- database. allowed: the API key that asks may write: it is not revoked and not read-only (an
+-- empty one asks for ourselves).
 SELECT sqlc.embed(k),
     (k.lease_token IS NOT NULL
         AND k.locked_at <= clock_timestamp() - @stale_after::interval)::boolean AS stale,
@@ -272,7 +274,7 @@ SELECT sqlc.embed(k),
         0)::float8 AS attempt_age_seconds,
     (@api_key_id::text = '' OR EXISTS (
         SELECT FROM api_keys a WHERE a.id = @api_key_id::text AND a.account_id = k.account_id
-            AND a.revoked_at IS NULL
+            AND a.revoked_at IS NULL AND NOT a.read_only
     ))::boolean AS allowed,
     clock_timestamp()::timestamptz AS now
 FROM idempotency_keys k

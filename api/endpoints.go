@@ -100,7 +100,7 @@ func (s *Server) getWebhookEndpoint(c echo.Context, r *request) error {
 	if err != nil {
 		return fromEvents(err, "webhook endpoint")
 	}
-	writeBody(c, http.StatusOK, problem.Render(e))
+	writeBody(c, http.StatusOK, problem.Render(visible(r, e)[0]))
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (s *Server) listWebhookEndpoints(c echo.Context, r *request) error {
 		return refused
 	}
 	writeBody(c, http.StatusOK, problem.Render(page[outbox.Endpoint]{
-		Object: "list", URL: r.op.path, HasMore: more, Data: endpoints,
+		Object: "list", URL: r.op.path, HasMore: more, Data: visible(r, endpoints...),
 	}))
 	return nil
 }

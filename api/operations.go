@@ -97,14 +97,18 @@ func (s *Server) handler(op *operation, observe Observe) echo.HandlerFunc {
 	}
 }
 
-// check checks, in this order: API key, rate limit, that no other account is meant, and what can be
-// said about idempotency key, path and query without the body. What it reads is in r.
+// check checks, in this order: API key, rate limit, that the API key may do more than read if it
+// has to, that no other account is meant, and what can be said about idempotency key, path and
+// query without the body. What it reads is in r.
 func (s *Server) check(c echo.Context, r *request) *problem.Error {
 	if e := s.authenticate(c, r); e != nil {
 		return e
 	}
 	if wait := s.limiter.take(r.identity.AccountID, time.Now()); wait > 0 {
 		return problem.RateLimited.New().After(wait)
+	}
+	if r.identity.ReadOnly && r.op.method != http.MethodGet {
+		return problem.APIKeyReadOnly.New()
 	}
 	if e := refuseConnectHeaders(c.Request().Header); e != nil {
 		return e

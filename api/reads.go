@@ -11,9 +11,23 @@ import (
 	"paidonce/problem"
 )
 
+// shown is what reads answer with.
+type shown[T any] interface{ WithoutSecrets() T }
+
+// visible returns the objects as the request's API key may see them. A read-only one sees nothing
+// with which a payer's payment goes on, or an event is signed.
+func visible[T shown[T]](r *request, objects ...T) []T {
+	if r.identity.ReadOnly {
+		for i, o := range objects {
+			objects[i] = o.WithoutSecrets()
+		}
+	}
+	return objects
+}
+
 // showOne answers with one of the account's objects as it is now; in full, with what it has of the
 // name expanded, if expand[] says so.
-func showOne[T any](
+func showOne[T shown[T]](
 	c echo.Context, r *request, what, expanded string,
 	get func(ctx context.Context, accountID, id string, inFull bool) (T, error),
 ) error {
@@ -26,7 +40,7 @@ func showOne[T any](
 	case err != nil:
 		return fromDatabase(err)
 	}
-	writeBody(c, http.StatusOK, problem.Render(object))
+	writeBody(c, http.StatusOK, problem.Render(visible(r, object)[0]))
 	return nil
 }
 
@@ -40,7 +54,7 @@ type page[T any] struct {
 
 // list answers with a page of objects. endingBefore is the filter's cursor of that name, and parts
 // splits the domain's page.
-func list[F, P, T any](c echo.Context, r *request, what string, f F, endingBefore string,
+func list[F, P any, T shown[T]](c echo.Context, r *request, what string, f F, endingBefore string,
 	fetch func(ctx context.Context, accountID string, f F) (P, error),
 	parts func(P) (entries []T, more bool),
 ) error {
@@ -62,7 +76,7 @@ func list[F, P, T any](c echo.Context, r *request, what string, f F, endingBefor
 		entries = []T{} // null is no list
 	}
 	writeBody(c, http.StatusOK, problem.Render(page[T]{
-		Object: "list", URL: r.op.path, HasMore: more, Data: entries,
+		Object: "list", URL: r.op.path, HasMore: more, Data: visible(r, entries...),
 	}))
 	return nil
 }

@@ -113,6 +113,8 @@ func (s *stage) provoke(p *place, example any) (answers []given) {
 	switch e.Code {
 	case "api_key_invalid":
 		do(c, "another API key", header(first(c), "Authorization", "Bearer sk_wrong"))
+	case "api_key_read_only":
+		do(c, "an API key that may only read", header(first(c), "Authorization", "Bearer "+s.NewReadOnlyKey(world.Account).Secret))
 	case "method_not_allowed":
 		req := first(c)
 		req.Method = http.MethodPatch

@@ -42,9 +42,9 @@ type eventData struct {
 func renderEvent(id, kind string, at time.Time, object any, livemode bool, sequence int32) []byte {
 	switch o := object.(type) {
 	case Charge:
-		object = o.withoutSecrets()
+		object = o.WithoutSecrets()
 	case PaymentIntent:
-		object = o.withoutSecrets()
+		object = o.WithoutSecrets()
 	}
 	return problem.Render(event{
 		ID: id, Object: "event", APIVersion: eventAPIVersion, Created: at.Unix(),

@@ -95,6 +95,27 @@ func (r ChargeRef) MarshalJSON() ([]byte, error) {
 	return problem.Render(r.ID), nil
 }
 
+// withoutSecrets is the reference with the whole charge, if there is one, without its secrets.
+func (r ChargeRef) withoutSecrets() ChargeRef {
+	if r.whole != nil {
+		whole := r.whole.WithoutSecrets()
+		r.whole = &whole
+	}
+	return r
+}
+
+// WithoutSecrets is a refund whose charge is without secrets.
+func (r Refund) WithoutSecrets() Refund {
+	r.Charge = r.Charge.withoutSecrets()
+	return r
+}
+
+// WithoutSecrets is a dispute whose charge is without secrets.
+func (d Dispute) WithoutSecrets() Dispute {
+	d.Charge = d.Charge.withoutSecrets()
+	return d
+}
+
 // UnmarshalJSON reads the id.
 func (r *ChargeRef) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &r.ID) }
 

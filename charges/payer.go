@@ -97,9 +97,10 @@ func nextActionOf(in *provider.Intent) *NextAction {
 	return a
 }
 
-// withoutSecrets is a charge as events show it, which go to many: what lets somebody go on with the
-// payment, an address too, is for the account's own caller.
-func (c Charge) withoutSecrets() Charge {
+// WithoutSecrets is a charge as events show it, which go to many, and as callers see it who may
+// only read: what lets somebody go on with the payment, an address too, is for callers who may
+// charge.
+func (c Charge) WithoutSecrets() Charge {
 	if c.NextAction != nil {
 		c.NextAction = &NextAction{Type: c.NextAction.Type, PaymentIntent: c.NextAction.PaymentIntent}
 	}

@@ -175,12 +175,15 @@ func (i clientIntent) nextAction(n *NextAction) *IntentAction {
 	return &IntentAction{Type: n.Type, UseStripeSDK: &struct{}{}}
 }
 
-// withoutSecrets is an intent as events show it: what lets somebody go on with the payment is for
-// the account's own caller.
-func (p PaymentIntent) withoutSecrets() PaymentIntent {
+// WithoutSecrets is an intent without what lets somebody go on with the payment, as a charge is.
+func (p PaymentIntent) WithoutSecrets() PaymentIntent {
 	p.ClientSecret = nil
 	if p.NextAction != nil {
 		p.NextAction = &IntentAction{Type: p.NextAction.Type}
+	}
+	if p.LatestCharge != nil {
+		latest := p.LatestCharge.withoutSecrets()
+		p.LatestCharge = &latest
 	}
 	return p
 }

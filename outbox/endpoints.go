@@ -63,10 +63,17 @@ type Endpoint struct {
 	Metadata       map[string]string `json:"metadata"`
 	Object         string            `json:"object"`
 	// Secret is whsec_ and base64: what deliveries are signed with. The answer to an update has
-	// none.
+	// none, nor has what a read-only API key sees.
 	Secret string `json:"secret,omitempty"`
 	Status string `json:"status"` // enabled or disabled
 	URL    string `json:"url"`
+}
+
+// WithoutSecrets is the endpoint without what deliveries are signed with: whoever has that can make
+// a receiver believe in an event.
+func (e Endpoint) WithoutSecrets() Endpoint {
+	e.Secret = ""
+	return e
 }
 
 // APIVersion is the version of Stripe's API whose shapes all events have.

@@ -26,6 +26,7 @@ const (
 	CursorMissing // names nothing: clients see resource_missing, with 400
 	APIKeyMissing
 	APIKeyInvalid
+	APIKeyReadOnly
 	ResourceMissing
 	RouteUnknown
 	MethodNotAllowed

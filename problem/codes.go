@@ -115,6 +115,11 @@ var table = [codes]kind{
 		"api_key_invalid", http.StatusUnauthorized, typeAuthentication, Stop, never,
 		"The API key is not valid.",
 	},
+	// It says stop: under another key, what this one may stand for already would be done again.
+	APIKeyReadOnly: {
+		"api_key_read_only", http.StatusForbidden, typeAuthentication, Stop, never,
+		"The API key may only read. Nothing was done; use a key that may write.",
+	},
 	ResourceMissing: {
 		"resource_missing", http.StatusNotFound, typeRequest, Stop, never,
 		"There is no such object.",

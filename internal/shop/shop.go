@@ -111,6 +111,16 @@ func (s *Shop) NewKey(account string) accounts.NewKey {
 	return k
 }
 
+// NewReadOnlyKey creates an API key of an account that may only read.
+func (s *Shop) NewReadOnlyKey(account string) accounts.NewKey {
+	s.World.T.Helper()
+	k, err := accounts.NewStore(s.World.Pool).CreateReadOnlyKey(s.World.T.Context(), account)
+	if err != nil {
+		s.World.T.Fatal(err)
+	}
+	return k
+}
+
 // ChargeRequests is how often the provider was asked for a charge.
 func (s *Shop) ChargeRequests() int64 { return s.World.Sim.Stats().ChargeRequests }
 

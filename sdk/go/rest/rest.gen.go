@@ -1360,7 +1360,7 @@ type Charge struct {
 	Metadata map[string]string `json:"metadata"`
 
 	// NextAction What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
-	// Events show only what it is.
+	// Events show only what it is, and so do answers to a read-only API key.
 	NextAction *NextAction  `json:"next_action,omitempty"`
 	Object     ChargeObject `json:"object"`
 
@@ -2157,7 +2157,7 @@ type IdempotencyKeyObject string
 type IdempotencyKeyStatus string
 
 // NextAction What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
-// Events show only what it is.
+// Events show only what it is, and so do answers to a read-only API key.
 type NextAction struct {
 	// ClientSecret A secret with which the provider's library in the payer's browser goes on (Stripe.js: `handleNextAction`). Absent
 	// where there is an address to send the payer to.
@@ -2277,7 +2277,7 @@ type PaymentIntent struct {
 	CaptureMethod PaymentIntentCaptureMethod `json:"capture_method"`
 
 	// ClientSecret With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-	// and keep it out of logs and addresses. Null in events.
+	// and keep it out of logs and addresses. Null in events, and for a read-only API key.
 	//
 	//
 	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH
@@ -2315,7 +2315,7 @@ type PaymentIntent struct {
 	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 
-	// NextAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+	// NextAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is, and so do answers to a read-only API key.
 	NextAction *PaymentIntentAction `json:"next_action"`
 	Object     PaymentIntentObject  `json:"object"`
 
@@ -2356,7 +2356,7 @@ type PaymentIntentConfirmationMethod string
 // PaymentIntentObject defines model for PaymentIntent.Object.
 type PaymentIntentObject string
 
-// PaymentIntentAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+// PaymentIntentAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is, and so do answers to a read-only API key.
 type PaymentIntentAction struct {
 	// RedirectToURL Where the payer can authenticate.
 	RedirectToURL *struct {
@@ -2687,7 +2687,7 @@ type PaymentIntentWithCharge struct {
 	CaptureMethod PaymentIntentWithChargeCaptureMethod `json:"capture_method"`
 
 	// ClientSecret With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-	// and keep it out of logs and addresses. Null in events.
+	// and keep it out of logs and addresses. Null in events, and for a read-only API key.
 	//
 	//
 	// Example: pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH
@@ -2723,7 +2723,7 @@ type PaymentIntentWithCharge struct {
 	// Metadata Your own pairs of text.
 	Metadata map[string]string `json:"metadata"`
 
-	// NextAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+	// NextAction What the payer has to do before the intent can go on; null if nothing. Events show only what it is, and so do answers to a read-only API key.
 	NextAction *PaymentIntentAction          `json:"next_action"`
 	Object     PaymentIntentWithChargeObject `json:"object"`
 
@@ -3039,8 +3039,8 @@ type WebhookEndpoint struct {
 	Metadata map[string]string     `json:"metadata"`
 	Object   WebhookEndpointObject `json:"object"`
 
-	// Secret The secret with which deliveries are signed.
-	Secret string `json:"secret"`
+	// Secret The secret with which deliveries are signed. Absent only in answers to a read-only API key.
+	Secret string `json:"secret,omitempty"`
 
 	// Status `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
 	Status WebhookEndpointStatus `json:"status"`
@@ -3367,6 +3367,9 @@ type OutcomeUnknown = Error
 
 // RateLimited Every answer that is not a success. The section Errors lists all codes.
 type RateLimited = Error
+
+// ReadOnly Every answer that is not a success. The section Errors lists all codes.
+type ReadOnly = Error
 
 // RefundCreated defines model for RefundCreated.
 type RefundCreated struct {
@@ -4731,7 +4734,7 @@ type ClientInterface interface {
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-	// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+	// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4750,7 +4753,7 @@ type ClientInterface interface {
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-	// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+	// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4769,7 +4772,7 @@ type ClientInterface interface {
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-	// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+	// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type.
 	//
@@ -5438,7 +5441,7 @@ func (c *Client) ListCharges(ctx context.Context, params *ListChargesParams, req
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5467,7 +5470,7 @@ func (c *Client) CreateChargeWithBody(ctx context.Context, params *CreateChargeP
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5496,7 +5499,7 @@ func (c *Client) CreateCharge(ctx context.Context, params *CreateChargeParams, b
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type.
 //
@@ -8895,7 +8898,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-	// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+	// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8914,7 +8917,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-	// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+	// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8933,7 +8936,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 	// and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-	// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+	// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 	//
 	// Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9805,6 +9808,14 @@ type CreateChargeResponse402Headers struct {
 	XContentTypeOptions string
 }
 
+// CreateChargeResponse403Headers the declared response headers of an HTTP 403 response for CreateCharge
+type CreateChargeResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CreateChargeResponse404Headers the declared response headers of an HTTP 404 response for CreateCharge
 type CreateChargeResponse404Headers struct {
 	CacheControl        string
@@ -9915,6 +9926,8 @@ type CreateChargeResponse struct {
 	JSON401 *KeyedUnauthorized
 	// JSON402 the response for an HTTP 402 `application/json` response
 	JSON402 *Declined
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -9943,6 +9956,8 @@ type CreateChargeResponse struct {
 	Headers401 *CreateChargeResponse401Headers
 	// Headers402 the parsed response headers for an HTTP 402 response
 	Headers402 *CreateChargeResponse402Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreateChargeResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CreateChargeResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -9983,6 +9998,11 @@ func (r CreateChargeResponse) GetJSON401() *KeyedUnauthorized {
 // GetJSON402 returns the response for an HTTP 402 `application/json` response
 func (r CreateChargeResponse) GetJSON402() *Declined {
 	return r.JSON402
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CreateChargeResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -10264,6 +10284,14 @@ type UpdateChargeResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// UpdateChargeResponse403Headers the declared response headers of an HTTP 403 response for UpdateCharge
+type UpdateChargeResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // UpdateChargeResponse404Headers the declared response headers of an HTTP 404 response for UpdateCharge
 type UpdateChargeResponse404Headers struct {
 	CacheControl        string
@@ -10362,6 +10390,8 @@ type UpdateChargeResponse struct {
 	JSON400 *BadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -10388,6 +10418,8 @@ type UpdateChargeResponse struct {
 	Headers400 *UpdateChargeResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *UpdateChargeResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UpdateChargeResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *UpdateChargeResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -10423,6 +10455,11 @@ func (r UpdateChargeResponse) GetJSON400() *BadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r UpdateChargeResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r UpdateChargeResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -10537,6 +10574,14 @@ type CancelChargeResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// CancelChargeResponse403Headers the declared response headers of an HTTP 403 response for CancelCharge
+type CancelChargeResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CancelChargeResponse404Headers the declared response headers of an HTTP 404 response for CancelCharge
 type CancelChargeResponse404Headers struct {
 	CacheControl        string
@@ -10645,6 +10690,8 @@ type CancelChargeResponse struct {
 	JSON400 *KeyedBadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *KeyedUnauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -10671,6 +10718,8 @@ type CancelChargeResponse struct {
 	Headers400 *CancelChargeResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CancelChargeResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CancelChargeResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CancelChargeResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -10706,6 +10755,11 @@ func (r CancelChargeResponse) GetJSON400() *KeyedBadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r CancelChargeResponse) GetJSON401() *KeyedUnauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CancelChargeResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -10820,6 +10874,14 @@ type CaptureChargeResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// CaptureChargeResponse403Headers the declared response headers of an HTTP 403 response for CaptureCharge
+type CaptureChargeResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CaptureChargeResponse404Headers the declared response headers of an HTTP 404 response for CaptureCharge
 type CaptureChargeResponse404Headers struct {
 	CacheControl        string
@@ -10928,6 +10990,8 @@ type CaptureChargeResponse struct {
 	JSON400 *KeyedBadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *KeyedUnauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -10954,6 +11018,8 @@ type CaptureChargeResponse struct {
 	Headers400 *CaptureChargeResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CaptureChargeResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CaptureChargeResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CaptureChargeResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -10989,6 +11055,11 @@ func (r CaptureChargeResponse) GetJSON400() *KeyedBadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r CaptureChargeResponse) GetJSON401() *KeyedUnauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CaptureChargeResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -11755,6 +11826,14 @@ type ResendEventResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// ResendEventResponse403Headers the declared response headers of an HTTP 403 response for ResendEvent
+type ResendEventResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // ResendEventResponse404Headers the declared response headers of an HTTP 404 response for ResendEvent
 type ResendEventResponse404Headers struct {
 	CacheControl        string
@@ -11844,6 +11923,8 @@ type ResendEventResponse struct {
 	JSON400 *EndpointRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -11868,6 +11949,8 @@ type ResendEventResponse struct {
 	Headers400 *ResendEventResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ResendEventResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ResendEventResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *ResendEventResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -11901,6 +11984,11 @@ func (r ResendEventResponse) GetJSON400() *EndpointRefused {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r ResendEventResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r ResendEventResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -12352,6 +12440,14 @@ type CreatePaymentIntentResponse402Headers struct {
 	XContentTypeOptions string
 }
 
+// CreatePaymentIntentResponse403Headers the declared response headers of an HTTP 403 response for CreatePaymentIntent
+type CreatePaymentIntentResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CreatePaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for CreatePaymentIntent
 type CreatePaymentIntentResponse404Headers struct {
 	CacheControl        string
@@ -12462,6 +12558,8 @@ type CreatePaymentIntentResponse struct {
 	JSON401 *KeyedUnauthorized
 	// JSON402 the response for an HTTP 402 `application/json` response
 	JSON402 *IntentDeclined
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -12490,6 +12588,8 @@ type CreatePaymentIntentResponse struct {
 	Headers401 *CreatePaymentIntentResponse401Headers
 	// Headers402 the parsed response headers for an HTTP 402 response
 	Headers402 *CreatePaymentIntentResponse402Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreatePaymentIntentResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CreatePaymentIntentResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -12530,6 +12630,11 @@ func (r CreatePaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
 // GetJSON402 returns the response for an HTTP 402 `application/json` response
 func (r CreatePaymentIntentResponse) GetJSON402() *IntentDeclined {
 	return r.JSON402
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CreatePaymentIntentResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -12817,6 +12922,14 @@ type UpdatePaymentIntentResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// UpdatePaymentIntentResponse403Headers the declared response headers of an HTTP 403 response for UpdatePaymentIntent
+type UpdatePaymentIntentResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // UpdatePaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for UpdatePaymentIntent
 type UpdatePaymentIntentResponse404Headers struct {
 	CacheControl        string
@@ -12925,6 +13038,8 @@ type UpdatePaymentIntentResponse struct {
 	JSON400 *KeyedBadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *KeyedUnauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -12951,6 +13066,8 @@ type UpdatePaymentIntentResponse struct {
 	Headers400 *UpdatePaymentIntentResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *UpdatePaymentIntentResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UpdatePaymentIntentResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *UpdatePaymentIntentResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -12986,6 +13103,11 @@ func (r UpdatePaymentIntentResponse) GetJSON400() *KeyedBadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r UpdatePaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r UpdatePaymentIntentResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -13100,6 +13222,14 @@ type CancelPaymentIntentResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// CancelPaymentIntentResponse403Headers the declared response headers of an HTTP 403 response for CancelPaymentIntent
+type CancelPaymentIntentResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CancelPaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for CancelPaymentIntent
 type CancelPaymentIntentResponse404Headers struct {
 	CacheControl        string
@@ -13208,6 +13338,8 @@ type CancelPaymentIntentResponse struct {
 	JSON400 *KeyedBadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *KeyedUnauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -13234,6 +13366,8 @@ type CancelPaymentIntentResponse struct {
 	Headers400 *CancelPaymentIntentResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CancelPaymentIntentResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CancelPaymentIntentResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CancelPaymentIntentResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -13269,6 +13403,11 @@ func (r CancelPaymentIntentResponse) GetJSON400() *KeyedBadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r CancelPaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CancelPaymentIntentResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -13383,6 +13522,14 @@ type CapturePaymentIntentResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// CapturePaymentIntentResponse403Headers the declared response headers of an HTTP 403 response for CapturePaymentIntent
+type CapturePaymentIntentResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CapturePaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for CapturePaymentIntent
 type CapturePaymentIntentResponse404Headers struct {
 	CacheControl        string
@@ -13491,6 +13638,8 @@ type CapturePaymentIntentResponse struct {
 	JSON400 *KeyedBadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *KeyedUnauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -13517,6 +13666,8 @@ type CapturePaymentIntentResponse struct {
 	Headers400 *CapturePaymentIntentResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CapturePaymentIntentResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CapturePaymentIntentResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CapturePaymentIntentResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -13552,6 +13703,11 @@ func (r CapturePaymentIntentResponse) GetJSON400() *KeyedBadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r CapturePaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CapturePaymentIntentResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -13678,6 +13834,14 @@ type ConfirmPaymentIntentResponse402Headers struct {
 	XContentTypeOptions string
 }
 
+// ConfirmPaymentIntentResponse403Headers the declared response headers of an HTTP 403 response for ConfirmPaymentIntent
+type ConfirmPaymentIntentResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // ConfirmPaymentIntentResponse404Headers the declared response headers of an HTTP 404 response for ConfirmPaymentIntent
 type ConfirmPaymentIntentResponse404Headers struct {
 	CacheControl        string
@@ -13788,6 +13952,8 @@ type ConfirmPaymentIntentResponse struct {
 	JSON401 *KeyedUnauthorized
 	// JSON402 the response for an HTTP 402 `application/json` response
 	JSON402 *IntentDeclined
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -13816,6 +13982,8 @@ type ConfirmPaymentIntentResponse struct {
 	Headers401 *ConfirmPaymentIntentResponse401Headers
 	// Headers402 the parsed response headers for an HTTP 402 response
 	Headers402 *ConfirmPaymentIntentResponse402Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ConfirmPaymentIntentResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *ConfirmPaymentIntentResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -13856,6 +14024,11 @@ func (r ConfirmPaymentIntentResponse) GetJSON401() *KeyedUnauthorized {
 // GetJSON402 returns the response for an HTTP 402 `application/json` response
 func (r ConfirmPaymentIntentResponse) GetJSON402() *IntentDeclined {
 	return r.JSON402
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r ConfirmPaymentIntentResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -14127,6 +14300,14 @@ type CreateRefundResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// CreateRefundResponse403Headers the declared response headers of an HTTP 403 response for CreateRefund
+type CreateRefundResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CreateRefundResponse404Headers the declared response headers of an HTTP 404 response for CreateRefund
 type CreateRefundResponse404Headers struct {
 	CacheControl        string
@@ -14235,6 +14416,8 @@ type CreateRefundResponse struct {
 	JSON400 *KeyedBadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *KeyedUnauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *KeyedNotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -14261,6 +14444,8 @@ type CreateRefundResponse struct {
 	Headers400 *CreateRefundResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateRefundResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreateRefundResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CreateRefundResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -14296,6 +14481,11 @@ func (r CreateRefundResponse) GetJSON400() *KeyedBadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r CreateRefundResponse) GetJSON401() *KeyedUnauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CreateRefundResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -14734,6 +14924,14 @@ type CreateWebhookEndpointResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// CreateWebhookEndpointResponse403Headers the declared response headers of an HTTP 403 response for CreateWebhookEndpoint
+type CreateWebhookEndpointResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // CreateWebhookEndpointResponse405Headers the declared response headers of an HTTP 405 response for CreateWebhookEndpoint
 type CreateWebhookEndpointResponse405Headers struct {
 	Allow               string
@@ -14815,6 +15013,8 @@ type CreateWebhookEndpointResponse struct {
 	JSON400 *EndpointRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON405 the response for an HTTP 405 `application/json` response
 	JSON405 *MethodNotAllowed
 	// JSON408 the response for an HTTP 408 `application/json` response
@@ -14837,6 +15037,8 @@ type CreateWebhookEndpointResponse struct {
 	Headers400 *CreateWebhookEndpointResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateWebhookEndpointResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreateWebhookEndpointResponse403Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
 	Headers405 *CreateWebhookEndpointResponse405Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
@@ -14868,6 +15070,11 @@ func (r CreateWebhookEndpointResponse) GetJSON400() *EndpointRefused {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r CreateWebhookEndpointResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r CreateWebhookEndpointResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON405 returns the response for an HTTP 405 `application/json` response
@@ -14963,6 +15170,14 @@ type DeleteWebhookEndpointResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// DeleteWebhookEndpointResponse403Headers the declared response headers of an HTTP 403 response for DeleteWebhookEndpoint
+type DeleteWebhookEndpointResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // DeleteWebhookEndpointResponse404Headers the declared response headers of an HTTP 404 response for DeleteWebhookEndpoint
 type DeleteWebhookEndpointResponse404Headers struct {
 	CacheControl        string
@@ -15015,6 +15230,8 @@ type DeleteWebhookEndpointResponse struct {
 	JSON400 *BadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -15031,6 +15248,8 @@ type DeleteWebhookEndpointResponse struct {
 	Headers400 *DeleteWebhookEndpointResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *DeleteWebhookEndpointResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteWebhookEndpointResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *DeleteWebhookEndpointResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -15056,6 +15275,11 @@ func (r DeleteWebhookEndpointResponse) GetJSON400() *BadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r DeleteWebhookEndpointResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r DeleteWebhookEndpointResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -15312,6 +15536,14 @@ type UpdateWebhookEndpointResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// UpdateWebhookEndpointResponse403Headers the declared response headers of an HTTP 403 response for UpdateWebhookEndpoint
+type UpdateWebhookEndpointResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // UpdateWebhookEndpointResponse404Headers the declared response headers of an HTTP 404 response for UpdateWebhookEndpoint
 type UpdateWebhookEndpointResponse404Headers struct {
 	CacheControl        string
@@ -15401,6 +15633,8 @@ type UpdateWebhookEndpointResponse struct {
 	JSON400 *EndpointRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -15425,6 +15659,8 @@ type UpdateWebhookEndpointResponse struct {
 	Headers400 *UpdateWebhookEndpointResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *UpdateWebhookEndpointResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UpdateWebhookEndpointResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *UpdateWebhookEndpointResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -15458,6 +15694,11 @@ func (r UpdateWebhookEndpointResponse) GetJSON400() *EndpointRefused {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r UpdateWebhookEndpointResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r UpdateWebhookEndpointResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -15566,6 +15807,14 @@ type PutWebhookEndpointResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// PutWebhookEndpointResponse403Headers the declared response headers of an HTTP 403 response for PutWebhookEndpoint
+type PutWebhookEndpointResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // PutWebhookEndpointResponse405Headers the declared response headers of an HTTP 405 response for PutWebhookEndpoint
 type PutWebhookEndpointResponse405Headers struct {
 	Allow               string
@@ -15639,6 +15888,8 @@ type PutWebhookEndpointResponse struct {
 	JSON400 *EndpointRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON405 the response for an HTTP 405 `application/json` response
 	JSON405 *MethodNotAllowed
 	// JSON408 the response for an HTTP 408 `application/json` response
@@ -15661,6 +15912,8 @@ type PutWebhookEndpointResponse struct {
 	Headers400 *PutWebhookEndpointResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *PutWebhookEndpointResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutWebhookEndpointResponse403Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
 	Headers405 *PutWebhookEndpointResponse405Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
@@ -15695,6 +15948,11 @@ func (r PutWebhookEndpointResponse) GetJSON400() *EndpointRefused {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r PutWebhookEndpointResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r PutWebhookEndpointResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON405 returns the response for an HTTP 405 `application/json` response
@@ -15788,6 +16046,14 @@ type RotateWebhookEndpointSecretResponse401Headers struct {
 	XContentTypeOptions string
 }
 
+// RotateWebhookEndpointSecretResponse403Headers the declared response headers of an HTTP 403 response for RotateWebhookEndpointSecret
+type RotateWebhookEndpointSecretResponse403Headers struct {
+	CacheControl        string
+	RequestID           string
+	StripeShouldRetry   string
+	XContentTypeOptions string
+}
+
 // RotateWebhookEndpointSecretResponse404Headers the declared response headers of an HTTP 404 response for RotateWebhookEndpointSecret
 type RotateWebhookEndpointSecretResponse404Headers struct {
 	CacheControl        string
@@ -15877,6 +16143,8 @@ type RotateWebhookEndpointSecretResponse struct {
 	JSON400 *EndpointRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *ReadOnly
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON405 the response for an HTTP 405 `application/json` response
@@ -15901,6 +16169,8 @@ type RotateWebhookEndpointSecretResponse struct {
 	Headers400 *RotateWebhookEndpointSecretResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RotateWebhookEndpointSecretResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RotateWebhookEndpointSecretResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *RotateWebhookEndpointSecretResponse404Headers
 	// Headers405 the parsed response headers for an HTTP 405 response
@@ -15934,6 +16204,11 @@ func (r RotateWebhookEndpointSecretResponse) GetJSON400() *EndpointRefused {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r RotateWebhookEndpointSecretResponse) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r RotateWebhookEndpointSecretResponse) GetJSON403() *ReadOnly {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -16037,7 +16312,7 @@ func (c *ClientWithResponses) ListChargesWithResponse(ctx context.Context, param
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16062,7 +16337,7 @@ func (c *ClientWithResponses) CreateChargeWithBodyWithResponse(ctx context.Conte
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16087,7 +16362,7 @@ func (c *ClientWithResponses) CreateChargeWithResponse(ctx context.Context, para
 //
 // Two requests are the same when method, path, query and parameters are: order, spacing and the choice between JSON
 // and form do not matter, headers do not count, and a parameter that is left out differs from one given with its
-// default value. Whatever is refused before the work begins (400, 401, 408, 413, 415, 429) does not spend the key.
+// default value. Whatever is refused before the work begins (400, 401, 403, 408, 413, 415, 429) does not spend the key.
 //
 // Takes a body of the `application/x-www-form-urlencoded` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17419,6 +17694,13 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 		}
 		response.JSON402 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -17714,6 +17996,37 @@ func ParseCreateChargeResponse(rsp *http.Response) (*CreateChargeResponse, error
 			headers.XContentTypeOptions = value
 		}
 		response.Headers402 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreateChargeResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CreateChargeResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -18544,6 +18857,13 @@ func ParseUpdateChargeResponse(rsp *http.Response) (*UpdateChargeResponse, error
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -18731,6 +19051,37 @@ func ParseUpdateChargeResponse(rsp *http.Response) (*UpdateChargeResponse, error
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UpdateChargeResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers UpdateChargeResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -19144,6 +19495,13 @@ func ParseCancelChargeResponse(rsp *http.Response) (*CancelChargeResponse, error
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -19373,6 +19731,37 @@ func ParseCancelChargeResponse(rsp *http.Response) (*CancelChargeResponse, error
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CancelChargeResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CancelChargeResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -19856,6 +20245,13 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -20085,6 +20481,37 @@ func ParseCaptureChargeResponse(rsp *http.Response) (*CaptureChargeResponse, err
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CaptureChargeResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CaptureChargeResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -21880,6 +22307,13 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22060,6 +22494,37 @@ func ParseResendEventResponse(rsp *http.Response) (*ResendEventResponse, error) 
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ResendEventResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers ResendEventResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -23098,6 +23563,13 @@ func ParseCreatePaymentIntentResponse(rsp *http.Response) (*CreatePaymentIntentR
 		}
 		response.JSON402 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23393,6 +23865,37 @@ func ParseCreatePaymentIntentResponse(rsp *http.Response) (*CreatePaymentIntentR
 			headers.XContentTypeOptions = value
 		}
 		response.Headers402 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreatePaymentIntentResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CreatePaymentIntentResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -24223,6 +24726,13 @@ func ParseUpdatePaymentIntentResponse(rsp *http.Response) (*UpdatePaymentIntentR
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24452,6 +24962,37 @@ func ParseUpdatePaymentIntentResponse(rsp *http.Response) (*UpdatePaymentIntentR
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UpdatePaymentIntentResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers UpdatePaymentIntentResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -24935,6 +25476,13 @@ func ParseCancelPaymentIntentResponse(rsp *http.Response) (*CancelPaymentIntentR
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25164,6 +25712,37 @@ func ParseCancelPaymentIntentResponse(rsp *http.Response) (*CancelPaymentIntentR
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CancelPaymentIntentResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CancelPaymentIntentResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -25647,6 +26226,13 @@ func ParseCapturePaymentIntentResponse(rsp *http.Response) (*CapturePaymentInten
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25876,6 +26462,37 @@ func ParseCapturePaymentIntentResponse(rsp *http.Response) (*CapturePaymentInten
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CapturePaymentIntentResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CapturePaymentIntentResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -26366,6 +26983,13 @@ func ParseConfirmPaymentIntentResponse(rsp *http.Response) (*ConfirmPaymentInten
 		}
 		response.JSON402 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26654,6 +27278,37 @@ func ParseConfirmPaymentIntentResponse(rsp *http.Response) (*ConfirmPaymentInten
 			headers.XContentTypeOptions = value
 		}
 		response.Headers402 = &headers
+	case rsp.StatusCode == 403:
+		var headers ConfirmPaymentIntentResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers ConfirmPaymentIntentResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -27446,6 +28101,13 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest KeyedNotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27682,6 +28344,37 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreateRefundResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers CreateRefundResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -28821,6 +29514,13 @@ func ParseCreateWebhookEndpointResponse(rsp *http.Response) (*CreateWebhookEndpo
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
 		var dest MethodNotAllowed
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29001,6 +29701,37 @@ func ParseCreateWebhookEndpointResponse(rsp *http.Response) (*CreateWebhookEndpo
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreateWebhookEndpointResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 405:
 		var headers CreateWebhookEndpointResponse405Headers
 		if values := rsp.Header.Values("Allow"); len(values) > 0 {
@@ -29345,6 +30076,13 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29476,6 +30214,37 @@ func ParseDeleteWebhookEndpointResponse(rsp *http.Response) (*DeleteWebhookEndpo
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteWebhookEndpointResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers DeleteWebhookEndpointResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -30039,6 +30808,13 @@ func ParseUpdateWebhookEndpointResponse(rsp *http.Response) (*UpdateWebhookEndpo
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30219,6 +30995,37 @@ func ParseUpdateWebhookEndpointResponse(rsp *http.Response) (*UpdateWebhookEndpo
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UpdateWebhookEndpointResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers UpdateWebhookEndpointResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -30601,6 +31408,13 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 405:
 		var dest MethodNotAllowed
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30777,6 +31591,37 @@ func ParsePutWebhookEndpointResponse(rsp *http.Response) (*PutWebhookEndpointRes
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutWebhookEndpointResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 405:
 		var headers PutWebhookEndpointResponse405Headers
 		if values := rsp.Header.Values("Allow"); len(values) > 0 {
@@ -31076,6 +31921,13 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest ReadOnly
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31256,6 +32108,37 @@ func ParseRotateWebhookEndpointSecretResponse(rsp *http.Response) (*RotateWebhoo
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RotateWebhookEndpointSecretResponse403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RequestID = value
+		}
+		if values := rsp.Header.Values("Stripe-Should-Retry"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Stripe-Should-Retry", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.StripeShouldRetry = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers RotateWebhookEndpointSecretResponse404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {

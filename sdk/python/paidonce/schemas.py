@@ -368,7 +368,7 @@ class _PaymentIntentRequired(TypedDict):
     """Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`)."""
     client_secret: Optional[str]
     """With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-    and keep it out of logs and addresses. Null in events.
+    and keep it out of logs and addresses. Null in events, and for a read-only API key.
     """
     confirmation_method: Literal["automatic"]
     created: int
@@ -454,7 +454,9 @@ class _PaymentIntentActionRequired(TypedDict):
 
 
 class PaymentIntentAction(_PaymentIntentActionRequired, total=False):
-    """What the payer has to do before the intent can go on; null if nothing. Events show only what it is."""
+    """What the payer has to do before the intent can go on; null if nothing. Events show only what it is, and so do answers to
+    a read-only API key.
+    """
 
     redirect_to_url: PaymentIntentActionRedirectToUrl
     """Where the payer can authenticate."""
@@ -481,7 +483,7 @@ class _PaymentIntentWithChargeRequired(TypedDict):
     """Whether the money is taken as soon as it is authorised (`automatic`, `automatic_async`), or with a capture (`manual`)."""
     client_secret: Optional[str]
     """With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-    and keep it out of logs and addresses. Null in events.
+    and keep it out of logs and addresses. Null in events, and for a read-only API key.
     """
     confirmation_method: Literal["automatic"]
     created: int
@@ -918,7 +920,7 @@ class _NextActionRequired(TypedDict):
 
 class NextAction(_NextActionRequired, total=False):
     """What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
-    Events show only what it is.
+    Events show only what it is, and so do answers to a read-only API key.
     """
 
     redirect_to_url: NextActionRedirectToUrl
@@ -1139,9 +1141,7 @@ class WebhookEndpointUpdateParams(TypedDict, total=False):
     """
 
 
-class WebhookEndpoint(TypedDict):
-    """Where events of the account are sent."""
-
+class _WebhookEndpointRequired(TypedDict):
     id: str
     """The name that you gave it, or `we_…`."""
     object: Literal["webhook_endpoint"]
@@ -1163,12 +1163,17 @@ class WebhookEndpoint(TypedDict):
     """Whether its events are about real money."""
     metadata: dict[str, str]
     """Your own pairs of text."""
-    secret: str
-    """The secret with which deliveries are signed."""
     status: Literal["enabled", "disabled"]
     """`enabled`: events are sent; `disabled`: queued events wait until it is enabled again."""
     url: str
     """Where events are sent by POST."""
+
+
+class WebhookEndpoint(_WebhookEndpointRequired, total=False):
+    """Where events of the account are sent."""
+
+    secret: str
+    """The secret with which deliveries are signed. Absent only in answers to a read-only API key."""
 
 
 class WebhookEndpointUpdated(TypedDict):

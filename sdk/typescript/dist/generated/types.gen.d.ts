@@ -509,7 +509,7 @@ export type PaymentIntent = {
     capture_method: 'automatic' | 'automatic_async' | 'manual';
     /**
      * With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-     * and keep it out of logs and addresses. Null in events.
+     * and keep it out of logs and addresses. Null in events, and for a read-only API key.
      *
      */
     client_secret: string | null;
@@ -615,7 +615,7 @@ export type PaymentError = {
     type: string;
 } | null;
 /**
- * What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+ * What the payer has to do before the intent can go on; null if nothing. Events show only what it is, and so do answers to a read-only API key.
  */
 export type PaymentIntentAction = {
     /**
@@ -678,7 +678,7 @@ export type PaymentIntentWithCharge = {
     capture_method: 'automatic' | 'automatic_async' | 'manual';
     /**
      * With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-     * and keep it out of logs and addresses. Null in events.
+     * and keep it out of logs and addresses. Null in events, and for a read-only API key.
      *
      */
     client_secret: string | null;
@@ -1352,7 +1352,7 @@ export type ChargeShipping = {
 };
 /**
  * What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
- * Events show only what it is.
+ * Events show only what it is, and so do answers to a read-only API key.
  *
  */
 export type NextAction = {
@@ -1801,9 +1801,9 @@ export type WebhookEndpoint = {
         [key: string]: string;
     };
     /**
-     * The secret with which deliveries are signed.
+     * The secret with which deliveries are signed. Absent only in answers to a read-only API key.
      */
-    secret: string;
+    secret?: string;
     /**
      * `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
      */
@@ -2156,6 +2156,10 @@ export type CreateChargeErrors = {
      */
     402: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2293,6 +2297,10 @@ export type UpdateChargeErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The object does not exist, or it belongs to another account.
      */
     404: Error;
@@ -2377,6 +2385,10 @@ export type CaptureChargeErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -2468,6 +2480,10 @@ export type CancelChargeErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -2624,6 +2640,10 @@ export type CreatePaymentIntentErrors = {
      */
     402: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2769,6 +2789,10 @@ export type UpdatePaymentIntentErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2864,6 +2888,10 @@ export type ConfirmPaymentIntentErrors = {
      */
     402: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2955,6 +2983,10 @@ export type CapturePaymentIntentErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -3045,6 +3077,10 @@ export type CancelPaymentIntentErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -3200,6 +3236,10 @@ export type CreateRefundErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -3579,6 +3619,10 @@ export type ResendEventErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The object does not exist, or it belongs to another account.
      */
     404: Error;
@@ -3700,6 +3744,10 @@ export type CreateWebhookEndpointErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The path does not support the method.
      */
     405: Error;
@@ -3760,6 +3808,10 @@ export type DeleteWebhookEndpointErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The object does not exist, or it belongs to another account.
      */
@@ -3867,6 +3919,10 @@ export type UpdateWebhookEndpointErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The object does not exist, or it belongs to another account.
      */
     404: Error;
@@ -3931,6 +3987,10 @@ export type PutWebhookEndpointErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The path does not support the method.
      */
@@ -4000,6 +4060,10 @@ export type RotateWebhookEndpointSecretErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The object does not exist, or it belongs to another account.
      */

@@ -522,7 +522,7 @@ export type PaymentIntent = {
     capture_method: 'automatic' | 'automatic_async' | 'manual';
     /**
      * With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-     * and keep it out of logs and addresses. Null in events.
+     * and keep it out of logs and addresses. Null in events, and for a read-only API key.
      *
      */
     client_secret: string | null;
@@ -631,7 +631,7 @@ export type PaymentError = {
 } | null;
 
 /**
- * What the payer has to do before the intent can go on; null if nothing. Events show only what it is.
+ * What the payer has to do before the intent can go on; null if nothing. Events show only what it is, and so do answers to a read-only API key.
  */
 export type PaymentIntentAction = {
     /**
@@ -695,7 +695,7 @@ export type PaymentIntentWithCharge = {
     capture_method: 'automatic' | 'automatic_async' | 'manual';
     /**
      * With it, the provider's library in the payer's browser can confirm the intent, and read it. Give it to the payer alone,
-     * and keep it out of logs and addresses. Null in events.
+     * and keep it out of logs and addresses. Null in events, and for a read-only API key.
      *
      */
     client_secret: string | null;
@@ -1398,7 +1398,7 @@ export type ChargeShipping = {
 
 /**
  * What the payer has to do before a pending charge can go on. Absent otherwise, and without `STRIPE_FLOW=payment_intents`.
- * Events show only what it is.
+ * Events show only what it is, and so do answers to a read-only API key.
  *
  */
 export type NextAction = {
@@ -1867,9 +1867,9 @@ export type WebhookEndpoint = {
         [key: string]: string;
     };
     /**
-     * The secret with which deliveries are signed.
+     * The secret with which deliveries are signed. Absent only in answers to a read-only API key.
      */
-    secret: string;
+    secret?: string;
     /**
      * `enabled`: events are sent; `disabled`: queued events wait until it is enabled again.
      */
@@ -2239,6 +2239,10 @@ export type CreateChargeErrors = {
      */
     402: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2386,6 +2390,10 @@ export type UpdateChargeErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The object does not exist, or it belongs to another account.
      */
     404: Error;
@@ -2475,6 +2483,10 @@ export type CaptureChargeErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -2571,6 +2583,10 @@ export type CancelChargeErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -2737,6 +2753,10 @@ export type CreatePaymentIntentErrors = {
      */
     402: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2892,6 +2912,10 @@ export type UpdatePaymentIntentErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -2992,6 +3016,10 @@ export type ConfirmPaymentIntentErrors = {
      */
     402: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -3088,6 +3116,10 @@ export type CapturePaymentIntentErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
     404: Error;
@@ -3183,6 +3215,10 @@ export type CancelPaymentIntentErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -3348,6 +3384,10 @@ export type CreateRefundErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The charge or payment intent does not exist, or it belongs to another account. The key is not spent.
      */
@@ -3757,6 +3797,10 @@ export type ResendEventErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The object does not exist, or it belongs to another account.
      */
     404: Error;
@@ -3888,6 +3932,10 @@ export type CreateWebhookEndpointErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The path does not support the method.
      */
     405: Error;
@@ -3953,6 +4001,10 @@ export type DeleteWebhookEndpointErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The object does not exist, or it belongs to another account.
      */
@@ -4070,6 +4122,10 @@ export type UpdateWebhookEndpointErrors = {
      */
     401: Error;
     /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
+    /**
      * The object does not exist, or it belongs to another account.
      */
     404: Error;
@@ -4139,6 +4195,10 @@ export type PutWebhookEndpointErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The path does not support the method.
      */
@@ -4213,6 +4273,10 @@ export type RotateWebhookEndpointSecretErrors = {
      * There is no API key, or it is not valid.
      */
     401: Error;
+    /**
+     * The API key may only read. Nothing was done, and no idempotency key is spent.
+     */
+    403: Error;
     /**
      * The object does not exist, or it belongs to another account.
      */

@@ -300,6 +300,21 @@ func TestAPIKeys(t *testing.T) {
 			}
 		}
 	}
+	reader := w.must("apikeys", "create", "--account", "shop", "--read-only").stdout
+	list := w.must("apikeys", "list", "--account", "shop").stdout
+	if !strings.Contains(reader, "Read-only API key of shop") || !strings.Contains(reader, "\nrk_") ||
+		!regexp.MustCompile(`rk_….{4}\s+read `).MatchString(list) ||
+		!regexp.MustCompile(`sk_….{4}\s+everything `).MatchString(list) {
+		t.Errorf("a read-only key: %s\n%s", reader, list)
+	}
+	var listed []struct {
+		ReadOnly *bool `json:"read_only"`
+	}
+	all := w.must("apikeys", "list", "--json", "--account", "shop").stdout
+	if err := json.Unmarshal([]byte(all), &listed); err != nil || len(listed) < 3 ||
+		listed[0].ReadOnly == nil || *listed[0].ReadOnly || !*listed[len(listed)-1].ReadOnly {
+		t.Errorf("%v: %s", err, all)
+	}
 	if r := w.run(nil, "apikeys", "revoke", "key_unknown"); r.code != 1 ||
 		strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("revoking an unknown key: exit code %d %s", r.code, r.stderr)

@@ -52,21 +52,30 @@ func findAccount(
 
 func newAPIKeysCreateCommand() *cobra.Command {
 	var account string
-	var asJSON bool
+	var readOnly, asJSON bool
 	c := &cobra.Command{
 		Use:   "create --account NAME",
 		Short: "Create an API key; it is shown once and never again",
 		Long: `Creates an API key for the account of that name, and the account, too, if it does
 not exist. The keys of one account share its idempotency keys, so a client may
-change its key between a request and its retry.`,
+change its key between a request and its retry.
+
+A read-only key, rk_…, may do every GET and nothing else. It sees no secret, and no
+address where a payer's payment goes on. It is for dashboards, exports, and people who
+look into things.`,
 		Example: "  paidonce apikeys create --account shop\n" +
-			"  paidonce apikeys create --account shop --json | jq -r .api_key",
+			"  paidonce apikeys create --account shop --json | jq -r .api_key\n" +
+			"  paidonce apikeys create --account shop --read-only   # for a dashboard",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if account == "" {
 				return usageError{fmt.Errorf("--account is required")}
 			}
 			return withAccounts(cmd.Context(), func(ctx context.Context, s *accounts.Store) error {
-				k, err := s.CreateKey(ctx, account)
+				create := s.CreateKey
+				if readOnly {
+					create = s.CreateReadOnlyKey
+				}
+				k, err := create(ctx, account)
 				if err != nil {
 					return err
 				}
@@ -76,14 +85,19 @@ change its key between a request and its retry.`,
 						"id": k.ID,
 					})
 				}
+				kind := "API key"
+				if k.ReadOnly {
+					kind = "Read-only API key"
+				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(),
-					"API key of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n",
-					k.AccountName, k.AccountID, k.Secret, k.ID)
+					"%s of %s (%s), shown this once:\n%s\nIts id, to revoke it: %s\n",
+					kind, k.AccountName, k.AccountID, k.Secret, k.ID)
 				return err
 			})
 		},
 	}
 	c.Flags().StringVar(&account, "account", "", "name of the account (required)")
+	c.Flags().BoolVar(&readOnly, "read-only", false, "a key that may do every GET and nothing else")
 	c.Flags().BoolVar(&asJSON, "json", false, `print {"account_id","account","api_key","id"}`)
 	return c
 }
@@ -109,9 +123,13 @@ func newAPIKeysListCommand() *cobra.Command {
 					return err
 				}
 				return printList(cmd.OutOrStdout(), asJSON, keys, keyToJSON,
-					"ID,ACCOUNT,KEY,CREATED,REVOKED", func(k accounts.Key) []any {
+					"ID,ACCOUNT,KEY,MAY,CREATED,REVOKED", func(k accounts.Key) []any {
+						prefix, may := accounts.KeyPrefix, "everything"
+						if k.ReadOnly {
+							prefix, may = accounts.ReadOnlyPrefix, "read"
+						}
 						return []any{
-							k.ID, k.Account, "sk_…" + k.Hint, rfc3339(k.CreatedAt),
+							k.ID, k.Account, prefix + "…" + k.Hint, may, rfc3339(k.CreatedAt),
 							timeOrDash(k.RevokedAt),
 						}
 					})
@@ -128,6 +146,7 @@ type keyJSON struct {
 	AccountID string  `json:"account_id"`
 	Account   string  `json:"account"`
 	Hint      string  `json:"hint"`
+	ReadOnly  bool    `json:"read_only"`
 	CreatedAt string  `json:"created_at"`
 	RevokedAt *string `json:"revoked_at"`
 }
@@ -135,7 +154,7 @@ type keyJSON struct {
 func keyToJSON(k accounts.Key) keyJSON {
 	return keyJSON{
 		ID: k.ID, AccountID: k.AccountID, Account: k.Account, Hint: k.Hint,
-		CreatedAt: rfc3339(k.CreatedAt), RevokedAt: rfc3339Ptr(k.RevokedAt),
+		ReadOnly: k.ReadOnly, CreatedAt: rfc3339(k.CreatedAt), RevokedAt: rfc3339Ptr(k.RevokedAt),
 	}
 }
 

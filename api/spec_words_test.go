@@ -202,7 +202,7 @@ func TestWhatReadsBadlyIsFound(t *testing.T) {
 		{"tags: [health]", "tags: [nope]", "tags"},
 		{"summary: Retrieve a charge", "summary: Retrieve a charge.", "summary"},
 		{"description: Your own pairs of text.", "description: Metadata", "no more than the name"},
-		{"description: The charge's id.", "description: The id of the charge.", ""},
+		{`description: "The payment intent's id, which is the provider's."`, "description: The id of the payment intent.", ""},
 		{"description: Only charges in this state.", "description: The status", "no more than the name"},
 		{"description: Only charges in this state.", "description: only charges in this state", "not a sentence"},
 		{"description: Where the payer can authenticate.", "description: ''", "no more than the name"},

@@ -15,6 +15,8 @@ RELEASE_TOOLS := bin/tools/release-$(shell { go env GOVERSION; cat tools/release
 # Longer than the slowest package needs with the race detector on two loaded cores, shorter than a
 # CI server's own limit.
 TEST_TIMEOUT ?= 15m
+# In each package, of two at a time: most tests wait for the database or for a time most of theirs.
+TEST_PARALLEL ?= 6
 # For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
 FUZZ_TIME ?= 30s
 # Drawn from openapi.yaml; make test sends 5,000, or half of them with the race detector. A minute
@@ -49,7 +51,7 @@ test: ## run all tests, with the race detector where there is a C compiler
 	go list -export -test $$race ./... >/dev/null && \
 	go -C sdk/go list -export -test ./... >/dev/null || exit 1; \
 	failed=0; \
-	go test $$race -vet=off -shuffle=on -timeout $(TEST_TIMEOUT) \
+	go test $$race -vet=off -shuffle=on -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) \
 		$$(go list ./... | grep -vE '/(e2e|internal/tidy)$$') || failed=1; \
 	go test -vet=off ./internal/tidy || failed=1; \
 	go test $$race -vet=off -shuffle=on -timeout $(TEST_TIMEOUT) ./e2e || failed=1; \

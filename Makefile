@@ -16,11 +16,10 @@ RELEASE_TOOLS := bin/tools/release-$(shell { go env GOVERSION; cat tools/release
 # CI server's own limit.
 TEST_TIMEOUT ?= 15m
 # In each package, of two at a time: most tests wait for the database or for a time most of theirs.
-TEST_PARALLEL ?= 6
+TEST_PARALLEL ?= 4
 # For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
 FUZZ_TIME ?= 30s
-# Drawn from openapi.yaml; make test sends 5,000, or half of them with the race detector. A minute
-# or two.
+# Drawn from openapi.yaml; make test sends 5,000, or 1,000 with the race detector. A minute or two.
 FUZZ_REQUESTS ?= 100000
 # Handed on by dev and bench.
 ARGS ?=

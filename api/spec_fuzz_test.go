@@ -164,7 +164,7 @@ func TestSpecFuzz(t *testing.T) {
 	t.Parallel()
 	wanted := fuzzRequests
 	if raceEnabled { // each costs five times as much
-		wanted /= 2
+		wanted /= 5
 	}
 	if more, err := strconv.Atoi(os.Getenv("PAIDONCE_FUZZ_REQUESTS")); err == nil {
 		wanted = max(wanted, more)

@@ -18,8 +18,9 @@ import (
 	"paidonce/internal/dbtest"
 )
 
-// binary is the product, built for this run.
-var binary string
+// binary is the product, built for this run, and plain the same without the race detector, whose
+// programs take long to begin. Commands that end by themselves are run from it.
+var binary, plain string
 
 // parallelTests: the tests wait for providers and leases most of their time, so there are more of
 // them than processors.
@@ -40,7 +41,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if binary, err = build(dir); err != nil {
+	if err = build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
@@ -48,27 +49,42 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes the binary, with the race detector when the tests run with it. Any user may run it:
-// dev is tried as another one.
-func build(dir string) (string, error) {
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return "", err
+// build makes the binaries. Any user may run them: dev is tried as another one.
+func build(dir string) (err error) {
+	if err = os.Chmod(dir, 0o755); err != nil {
+		return err
 	}
-	return buildProgram(dir, "paidonce", "../cmd/paidonce")
+	const source = "../cmd/paidonce"
+	if binary, err = buildProgram(dir, "paidonce", source); err != nil {
+		return err
+	}
+	if plain = binary; raceEnabled {
+		plain = filepath.Join(dir, "plain", "paidonce")
+		err = goBuild(plain, source)
+	}
+	return err
 }
 
+// buildProgram makes a program, with the race detector when the tests run with it.
 func buildProgram(dir, name, source string) (string, error) {
 	file := filepath.Join(dir, name)
-	args := []string{"build", "-o", file}
+	var flags []string
 	if raceEnabled {
-		args = append(args, "-race")
+		flags = append(flags, "-race")
 	}
-	out, err := exec.CommandContext(context.Background(),
-		"go", append(args, source)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
+	if err := goBuild(file, source, flags...); err != nil {
+		return "", err
 	}
 	return file, os.Chmod(file, 0o755)
+}
+
+func goBuild(file, source string, flags ...string) error {
+	args := append([]string{"build", "-o", file}, append(flags, source)...)
+	out, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building %s: %w\n%s", source, err, out)
+	}
+	return nil
 }
 
 // databases is a durable server (`serve` refuses any other) that all tests of the run share.

@@ -290,7 +290,7 @@ func TestMetricsOfTheSameRequestRunning(t *testing.T) {
 		request("createCharge", "fresh"): 1, request("createCharge", "in_use"): 1,
 		called("charge", "succeeded"): 1, claimed: 1, settled: 1,
 	}, func() {
-		w.fault("POST", stripesim.Fault{Type: stripesim.Delay, DelayMS: 1000})
+		w.fault("POST", stripesim.Fault{Type: stripesim.Delay, DelayMS: 5000})
 		first := make(chan int, 1)
 		go func() { code, _ := w.do("POST", "/v1/charges", "k", visa); first <- code }()
 		for w.sim.Stats().ChargeRequests == 0 {

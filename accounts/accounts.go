@@ -29,13 +29,15 @@ var (
 )
 
 const (
-	// KeyPrefix begins the keys that may do everything, and ReadOnlyPrefix those that only read.
-	// What counts is the row. But a server from before there were read-only keys, which does not
-	// look at it, refuses whatever does not begin with KeyPrefix.
-	KeyPrefix      = "sk_"
+	// KeyPrefix begins the keys that may do everything.
+	KeyPrefix = "sk_"
+	// ReadOnlyPrefix begins those that only read. What counts is the row. But a server from before
+	// there were read-only keys, which does not look at it, refuses whatever does not begin with
+	// KeyPrefix.
 	ReadOnlyPrefix = "rk_"
-	keyMax         = 200 // bytes; longer strings are not ours and need no hashing
-	hintChars      = 4   // enough to tell a handful of keys apart, too few to help anybody guess
+
+	keyMax    = 200 // bytes; longer strings are not ours and need no hashing
+	hintChars = 4   // enough to tell a handful of keys apart, too few to help anybody guess
 	// How long Cached believes what the database said. Only requests that check the key again in
 	// their own statement use it.
 	cacheFor = 30 * time.Second

@@ -19,7 +19,8 @@ TEST_TIMEOUT ?= 15m
 TEST_PARALLEL ?= 4
 # For each fuzz target: long enough to leave the seeds behind, short enough to be run by hand.
 FUZZ_TIME ?= 30s
-# Drawn from openapi.yaml; make test sends 5,000, or 1,000 with the race detector. A minute or two.
+# Drawn from openapi.yaml; make test sends 5,000, a third of it with the race detector. A minute
+# or two.
 FUZZ_REQUESTS ?= 100000
 # Handed on by dev and bench.
 ARGS ?=

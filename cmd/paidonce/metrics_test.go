@@ -285,7 +285,7 @@ func TestMetricsFollowRequests(t *testing.T) {
 
 func TestMetricsOfTheSameRequestRunning(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t, nil)
+	w := newWatched(t, func(c *config) { c.ProviderTimeout = 20 * time.Second })
 	w.moved("in use", map[string]float64{
 		request("createCharge", "fresh"): 1, request("createCharge", "in_use"): 1,
 		called("charge", "succeeded"): 1, claimed: 1, settled: 1,

@@ -25,6 +25,9 @@ type attempt[T any] struct {
 	// again means to look even if nothing was sent, since it may have been sent before the database
 	// was put back.
 	again bool
+	// repeatable means that no key window matters: what a look-up does not show as done may be sent
+	// again, however late.
+	repeatable bool
 	// send makes the call under the derived key. It ends in an object, a definite no, or an error.
 	send func() (*T, *provider.Refusal, error)
 	// settled is the commit for the object, refused that for a definite no, and neverMade that for
@@ -40,6 +43,11 @@ type attempt[T any] struct {
 func (a attempt[T]) run(
 	ctx context.Context, cfg *Config, op *idemkeys.Operation,
 ) (*idemkeys.Commit, error) {
+	if a.repeatable {
+		open := *op
+		open.WindowOpen = true
+		op = &open
+	}
 	plan := op.Plan()
 	var clocks reading
 	if plan != idemkeys.Send || a.again {

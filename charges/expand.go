@@ -147,13 +147,15 @@ func (s *Store) readCharges(ctx context.Context, accountID string, refs ...*Char
 	return nil
 }
 
-// readChargesOf is readCharges for a page of objects that each have one.
+// readChargesOf is readCharges for a page of objects; ref is nil for one that has no charge.
 func readChargesOf[T any](
 	ctx context.Context, s *Store, accountID string, page []T, ref func(*T) *ChargeRef,
 ) error {
-	refs := make([]*ChargeRef, len(page))
+	refs := make([]*ChargeRef, 0, len(page))
 	for i := range page {
-		refs[i] = ref(&page[i])
+		if r := ref(&page[i]); r != nil {
+			refs = append(refs, r)
+		}
 	}
 	return s.readCharges(ctx, accountID, refs...)
 }

@@ -112,9 +112,14 @@ func matchesIntent(got *provider.Intent, r *provider.ChargeRequest) error {
 func (s *intentStep) created(in *provider.Intent) (*idemkeys.Commit, error) {
 	f := *s.frozen
 	f.IntentID = in.ID
-	params, err := json.Marshal(f)
+	return s.store.goOn(f)
+}
+
+// goOn is the commit that moves an operation on to its confirmation, with what is frozen of it.
+func (s *Store) goOn(frozen any) (*idemkeys.Commit, error) {
+	params, err := json.Marshal(frozen)
 	return &idemkeys.Commit{
-		Next: IntentCreated, Params: params, Write: idemkeys.Advance(s.store.pool),
+		Next: IntentCreated, Params: params, Write: idemkeys.Advance(s.pool),
 	}, err
 }
 
@@ -129,10 +134,9 @@ func (k intentKind) confirm(ctx context.Context, op *idemkeys.Operation) (*idemk
 	if err := k.store.checkPending(ctx, op); err != nil {
 		return nil, err
 	}
-	open := *op
-	open.WindowOpen = true
 	return attempt[provider.Intent]{
-		look: func(reading) (*provider.Intent, error) { return s.confirmed(ctx) },
+		repeatable: true,
+		look:       func(reading) (*provider.Intent, error) { return s.confirmed(ctx) },
 		send: func() (*provider.Intent, *provider.Refusal, error) {
 			outcome, err := k.provider.ConfirmIntent(ctx, provider.ConfirmRequest{
 				IdempotencyKey: s.frozen.ConfirmKey, Tags: s.frozen.Request.Tags,
@@ -144,7 +148,7 @@ func (k intentKind) confirm(ctx context.Context, op *idemkeys.Operation) (*idemk
 		settled:   func(in *provider.Intent) (*idemkeys.Commit, error) { return s.ended(ctx, in) },
 		refused:   func(no *provider.Refusal) (*idemkeys.Commit, error) { return s.refused(ctx, no) },
 		neverMade: s.end.neverMade,
-	}.run(ctx, &k.cfg, &open)
+	}.run(ctx, &k.cfg, op)
 }
 
 // confirmed returns the intent if it was confirmed, or nil while it waits for that.

@@ -2,7 +2,6 @@ package charges
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -75,10 +74,7 @@ func (s *createStep) created(
 	}
 	f := *s.frozen
 	f.IntentID = in.ID
-	params, err := json.Marshal(f)
-	return &idemkeys.Commit{
-		Next: IntentCreated, Params: params, Write: idemkeys.Advance(s.store.pool),
-	}, err
+	return s.store.goOn(f)
 }
 
 func (k intentCreateKind) confirm(
@@ -116,13 +112,11 @@ func (k intentConfirmKind) at(
 	if err != nil {
 		return nil, err
 	}
-	i, err := k.store.reserved(ctx, op, f.Charge)
-	s := &confirmStep{
-		phaseDeps: k.phaseDeps, op: op, request: f.Request, before: f.Before,
-		end: &intentEnd{store: k.store, op: op, clientIntent: i, withCharge: f.WithCharge},
-	}
-	s.neverMade = s.end.notConfirmed
-	return s, err
+	end, err := k.store.reserved(ctx, op, f.onIntent)
+	return &confirmStep{
+		phaseDeps: k.phaseDeps, op: op, request: f.Request, before: f.Before, end: end,
+		neverMade: end.notConfirmed,
+	}, err
 }
 
 func (k intentConfirmKind) confirm(
@@ -135,25 +129,27 @@ func (k intentConfirmKind) confirm(
 	return s.run(ctx)
 }
 
-// reserved reads the intent of a charge that the operation has reserved.
+// reserved is the ending of an operation on the intent of a charge, which it has reserved.
 func (s *Store) reserved(
-	ctx context.Context, op *idemkeys.Operation, chargeID string,
-) (i clientIntent, err error) {
-	row, err := s.row(ctx, op.AccountID, chargeID)
+	ctx context.Context, op *idemkeys.Operation, f onIntent,
+) (*intentEnd, error) {
+	e := &intentEnd{store: s, op: op, withCharge: f.WithCharge}
+	row, err := s.row(ctx, op.AccountID, f.Charge)
 	if err != nil {
-		return i, rowError("the charge "+chargeID, err)
+		return e, rowError("the charge "+f.Charge, err)
 	}
 	if db.OrEmpty(row.CaptureOperationID) != op.ID || row.Status != string(provider.Pending) {
-		return i, parked(
+		return e, parked(
 			"the charge %s of the intent is %s, or is another operation's to change", row.ID,
 			row.Status,
 		)
 	}
 	of, err := db.Read(ctx, s.pool, s.queries.PaymentIntentOfCharge, row.ID)
 	if err != nil {
-		return i, rowError("the payment intent of the charge "+chargeID, err)
+		return e, rowError("the payment intent of the charge "+f.Charge, err)
 	}
-	return clientIntent{of, row}, nil
+	e.clientIntent = clientIntent{of, row}
+	return e, nil
 }
 
 // seen is what an intent shows of its attempts: whatever is otherwise after a confirmation was
@@ -176,9 +172,8 @@ type confirmStep struct {
 }
 
 func (s *confirmStep) run(ctx context.Context) (*idemkeys.Commit, error) {
-	open := *s.op
-	open.WindowOpen = true
 	return attempt[provider.Intent]{
+		repeatable: true,
 		look: func(reading) (*provider.Intent, error) {
 			in, err := s.read(ctx)
 			if err != nil || !s.changed(in) {
@@ -198,7 +193,7 @@ func (s *confirmStep) run(ctx context.Context) (*idemkeys.Commit, error) {
 		settled:   func(in *provider.Intent) (*idemkeys.Commit, error) { return s.ended(ctx, in) },
 		refused:   func(no *provider.Refusal) (*idemkeys.Commit, error) { return s.refused(ctx, no) },
 		neverMade: s.neverMade,
-	}.run(ctx, &s.cfg, &open)
+	}.run(ctx, &s.cfg, s.op)
 }
 
 // changed reports whether an intent is not as it was before the confirmation.

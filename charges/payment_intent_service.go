@@ -55,13 +55,8 @@ func (s *Service) ListPaymentIntents(
 			return clientIntent{row.PaymentIntent, row.Charge}.render()
 		})
 	if err == nil && f.WithCharges {
-		var refs []*ChargeRef
-		for _, shown := range page.PaymentIntents {
-			if shown.LatestCharge != nil {
-				refs = append(refs, shown.LatestCharge)
-			}
-		}
-		err = s.store.readCharges(ctx, accountID, refs...)
+		err = readChargesOf(ctx, s.store, accountID, page.PaymentIntents,
+			func(p *PaymentIntent) *ChargeRef { return p.LatestCharge })
 	}
 	return page, err
 }

@@ -167,10 +167,8 @@ func (k intentUpdateKind) at(ctx context.Context, op *idemkeys.Operation) (*upda
 	if err != nil {
 		return nil, err
 	}
-	i, err := k.store.reserved(ctx, op, f.Charge)
-	return &updateStep{
-		k.phaseDeps, f, &intentEnd{store: k.store, op: op, clientIntent: i, withCharge: f.WithCharge},
-	}, err
+	end, err := k.store.reserved(ctx, op, f.onIntent)
+	return &updateStep{k.phaseDeps, f, end}, err
 }
 
 func (k intentUpdateKind) update(
@@ -180,10 +178,9 @@ func (k intentUpdateKind) update(
 	if err != nil {
 		return nil, err
 	}
-	open := *op
-	open.WindowOpen = true
 	return attempt[provider.Intent]{
-		look: func(reading) (*provider.Intent, error) { return s.applied(ctx) },
+		repeatable: true,
+		look:       func(reading) (*provider.Intent, error) { return s.applied(ctx) },
 		send: func() (*provider.Intent, *provider.Refusal, error) {
 			outcome, err := k.provider.UpdateIntent(ctx, s.frozen.Request)
 			return outcome.Intent, outcome.Refusal, err
@@ -195,7 +192,7 @@ func (k intentUpdateKind) update(
 			return s.end.refused(ctx, nil, no)
 		},
 		neverMade: s.end.notConfirmed,
-	}.run(ctx, &k.cfg, &open)
+	}.run(ctx, &k.cfg, op)
 }
 
 // applied returns the intent if it shows the new price that was asked for, or nil: then the change

@@ -175,19 +175,32 @@ func (p *Provider) ConfirmIntent(ctx context.Context, r provider.ConfirmRequest)
 	if refusal != nil {
 		refusal, failed = p.refusedIntent(res, r.IntentID, refusal)
 	}
+	switch out, err := p.answered(res, refusal, failed, &i, r.IntentID, "confirmed"); {
+	case err != nil, out.Refusal != nil:
+		return out, err
+	case !i.Metadata.are(r.Tags):
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
+	}
+	return p.withCharge(res, &i.intentFields, r.Tags)
+}
+
+// answered checks what every answer about an intent that is there has to be: a definite no, or that
+// intent, whole, since such requests need not name an amount. done is what was asked for, as in
+// errors.
+func (p *Provider) answered(
+	res *result, refusal *provider.Refusal, failed *provider.Error, i *wireIntent, id, done string,
+) (provider.IntentOutcome, error) {
 	switch {
 	case failed != nil:
 		return provider.IntentOutcome{}, failed
 	case refusal != nil:
 		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
-	case !i.whole(): // the request says nothing of an amount
+	case !i.whole():
 		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
-	case string(i.ID) != r.IntentID:
-		return provider.IntentOutcome{}, p.contradiction(res, "intent %s was confirmed, asked for was %s", i.ID, r.IntentID)
-	case !i.Metadata.are(r.Tags):
-		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
+	case string(i.ID) != id:
+		return provider.IntentOutcome{}, p.contradiction(res, "intent %s was %s, asked for was %s", i.ID, done, id)
 	}
-	return p.withCharge(res, &i.intentFields, r.Tags)
+	return provider.IntentOutcome{}, nil
 }
 
 // withCharge is a whole intent of the tags, whose charge has to be the intent's. A charge that

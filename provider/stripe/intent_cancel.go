@@ -24,15 +24,9 @@ func (p *Provider) CancelIntent(ctx context.Context, r provider.CancelRequest) (
 	var i wireIntent
 	res := p.post(ctx, intentsPath+"/"+url.PathEscape(r.IntentID)+"/cancel", r.IdempotencyKey, r.Tags, body, &i)
 	refusal, failed := p.settle(res)
-	switch {
-	case failed != nil:
-		return provider.IntentOutcome{}, failed
-	case refusal != nil:
-		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
-	case !i.whole():
-		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
-	case string(i.ID) != r.IntentID:
-		return provider.IntentOutcome{}, p.contradiction(res, "intent %s was cancelled, asked for was %s", i.ID, r.IntentID)
+	switch out, err := p.answered(res, refusal, failed, &i, r.IntentID, "cancelled"); {
+	case err != nil, out.Refusal != nil:
+		return out, err
 	case provider.IntentStatus(i.Status) != provider.IntentCanceled:
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s is %s after it was cancelled", i.ID, i.Status)
 	}

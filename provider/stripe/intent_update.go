@@ -21,15 +21,9 @@ func (p *Provider) UpdateIntent(ctx context.Context, r provider.UpdateIntentRequ
 	var i wireIntent
 	res := p.post(ctx, intentsPath+"/"+url.PathEscape(r.IntentID), r.IdempotencyKey, r.Tags, updateBody(&r), &i)
 	refusal, failed := p.settle(res)
-	switch {
-	case failed != nil:
-		return provider.IntentOutcome{}, failed
-	case refusal != nil:
-		return provider.IntentOutcome{Refusal: refusal, RequestID: p.requestID(res)}, nil
-	case !i.whole():
-		return provider.IntentOutcome{}, p.unreadable(res, "a payment intent")
-	case string(i.ID) != r.IntentID:
-		return provider.IntentOutcome{}, p.contradiction(res, "intent %s was updated, asked for was %s", i.ID, r.IntentID)
+	switch out, err := p.answered(res, refusal, failed, &i, r.IntentID, "updated"); {
+	case err != nil, out.Refusal != nil:
+		return out, err
 	case !i.Metadata.are(r.Tags):
 		return provider.IntentOutcome{}, p.contradiction(res, "intent %s carries the tags of another operation", i.ID)
 	case r.Amount != 0 && !i.Amount.is(r.Amount) || r.Currency != "" && !sameCurrency(i.Currency, r.Currency):

@@ -53,7 +53,7 @@ func body(t *rapid.T) string {
 	return strings.Join(parts, "&")
 }
 
-// Whatever comes in: the answer is as openapi.yaml says, it is never a fault of ours, and what gets
+// Whatever comes in: the answer is as openapi.yaml says, it is never our own fault, and what gets
 // through is fit for the database.
 func TestAnyRequestHasADescribedAnswer(t *testing.T) {
 	e := newEdge(t)

@@ -153,7 +153,7 @@ func anyAlike(example any, status string, answers []given) error {
 	return fmt.Errorf("of %d answers\n%s", len(answers), strings.Join(reasons, "\n"))
 }
 
-// minted are texts that are made anew each time: ids of ours and of the provider, secrets. Their
+// minted are texts that are made anew each time: our own ids and the provider's, secrets. Their
 // prefix says what they are.
 var minted = regexp.MustCompile(`\b([a-z]+)_[A-Za-z0-9+/]{20,}(_secret_[A-Za-z0-9]{20,})?=*`)
 

@@ -55,7 +55,7 @@ func TestAuditFindsEveryKindOfDifference(t *testing.T) {
 	if got := audit(w, t); len(got) != 0 {
 		t.Fatalf("books that agree: %v", got)
 	}
-	// A stranger's charge on the same provider account is none of ours; ours of another
+	// A stranger's charge on the same provider account is not our own; our own of another
 	// installation neither.
 	for n, tags := range []provider.Tags{{Operation: "op_x", Installation: "elsewhere"}} {
 		if _, err := w.Provider.Charge(

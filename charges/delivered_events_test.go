@@ -192,7 +192,7 @@ func TestEventsMoveStateForward(t *testing.T) {
 }
 
 // Refunds made elsewhere, in the provider's dashboard say: our sum follows theirs, up and down, and
-// waits while refunds of ours are under way.
+// waits while our own refunds are under way.
 func TestRefundsMadeElsewhere(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
@@ -221,7 +221,7 @@ func TestRefundsMadeElsewhere(t *testing.T) {
 	w.Deliver(in, "evt_1", "charge.refunded", id)
 	w.Process(in)
 	if n := w.Count(`SELECT count(*) FROM provider_events WHERE processed_at IS NOT NULL`); n != 0 {
-		t.Error("news of the sum was used up while a refund of ours was under way")
+		t.Error("news of the sum was used up while our own refund was under way")
 	}
 	w.Pass(i)
 	w.Process(in)

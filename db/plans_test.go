@@ -116,7 +116,7 @@ func (p *planner) both(state string) {
 }
 
 // needSettings are statements that may read all that waits for an endpoint where connections have
-// no settings of ours.
+// none of our own settings.
 var needSettings = []string{"DeliveriesOfNobody", "DeliveryClaim"}
 
 // plans are the statements as they were planned in one state.

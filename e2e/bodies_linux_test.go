@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"paidonce/api/apitest"
+	"paidonce/internal/race"
 )
 
 // memory is a figure of a process in /proc, in MiB: VmRSS is what it has now, VmHWM the most that
@@ -57,7 +58,7 @@ func holdBody(addr, head string, body []byte) error {
 func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	connections := 1000
-	if raceEnabled { // the detector's own memory is several times as much
+	if race.Enabled { // the detector's own memory is several times as much
 		connections = 100
 	}
 	const growthMax = 200 // MiB
@@ -115,7 +116,7 @@ func TestBodiesOfNobodyKnowsWhomTakeNoMemory(t *testing.T) {
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
-		if grown := p.memory("VmHWM") - before; grown > growthMax && !raceEnabled {
+		if grown := p.memory("VmHWM") - before; grown > growthMax && !race.Enabled {
 			t.Errorf("%s: the server had %d MiB more than %d", name, grown, before)
 		}
 	}

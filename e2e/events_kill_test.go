@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"paidonce/api/apitest"
+	"paidonce/internal/race"
 )
 
 // trade makes a charge. Some are declined, some only authorised and then captured in part, some
@@ -119,7 +120,7 @@ func TestKilledOnBothSides(t *testing.T) {
 	}
 	w.hurry(300 * time.Millisecond)
 	trades, slower := 50, 1
-	if raceEnabled { // its processes start slowly, and would be killed before they do anything
+	if race.Enabled { // its processes start slowly, and would be killed before they do anything
 		trades, slower = 15, 3
 	}
 	var kills atomic.Int64

@@ -301,16 +301,8 @@ func TestCommitCutOff(t *testing.T) {
 				id := c.Charge(fmt.Sprint("charge-", n), twenty).ID()
 				cut.arm(name, where, skip)
 				began, what := time.Now(), fmt.Sprintf("%s %d, cut %s", name, skip, where)
-				var a apitest.Answer
-				eventually(t, "a refund's answer", func() bool {
-					req := c.Request(http.MethodPost,
-						"/v1/refunds", fmt.Sprintf(`{"charge":%q}`, id),
-						"Content-Type", "application/json", "Idempotency-Key",
-						fmt.Sprint("refund-", n), "Authorization", "Bearer "+c.APIKey)
-					var err error
-					a, err = do(t, c, req)
-					return err == nil && !mayRetry(t, a)
-				})
+				a, _ := untilPosted(t, func() *apitest.Client { return c }, "/v1/refunds",
+					fmt.Sprint("refund-", n), fmt.Sprintf(`{"charge":%q}`, id))
 				if a.Code != http.StatusCreated || cut.struck() != 1 {
 					t.Errorf("%s: %d %s; %d cuts", what, a.Code, a.Body, cut.struck())
 				}

@@ -85,7 +85,7 @@ type proc struct {
 	done chan struct{}
 }
 
-// command prepares the binary with the environment of the world and nothing of ours but what a
+// command prepares the binary with the environment of the world and nothing of our own but what a
 // shell would have.
 func (w *world) command(env []string, args ...string) *exec.Cmd {
 	program := binary

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"paidonce/internal/dbtest"
+	"paidonce/internal/race"
 )
 
 // binary is the product, built for this run, and plain the same without the race detector, whose
@@ -58,7 +59,7 @@ func build(dir string) (err error) {
 	if binary, err = buildProgram(dir, "paidonce", source); err != nil {
 		return err
 	}
-	if plain = binary; raceEnabled {
+	if plain = binary; race.Enabled {
 		plain = filepath.Join(dir, "plain", "paidonce")
 		err = goBuild(plain, source)
 	}
@@ -69,7 +70,7 @@ func build(dir string) (err error) {
 func buildProgram(dir, name, source string) (string, error) {
 	file := filepath.Join(dir, name)
 	var flags []string
-	if raceEnabled {
+	if race.Enabled {
 		flags = append(flags, "-race")
 	}
 	if err := goBuild(file, source, flags...); err != nil {

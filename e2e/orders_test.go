@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"paidonce/api/apitest"
+	"paidonce/internal/race"
 )
 
 // chaosOrders is how many orders a chaos run has; PAIDONCE_ORDERS sets another number.
@@ -22,7 +23,7 @@ func chaosOrders(t *testing.T) int {
 		t.Fatalf("PAIDONCE_ORDERS=%s: a number from 3 on", text)
 	case text != "":
 		return n
-	case raceEnabled:
+	case race.Enabled:
 		return 12
 	}
 	return 30

@@ -51,7 +51,7 @@ func TestCaptureThatWasRefundedSince(t *testing.T) {
 }
 
 // A charge that waits for its payer has no charge at the provider yet: its intent alone shows that
-// the database has forgotten it. The copy is put back in its place, while no server of ours runs.
+// the database has forgotten it. The copy is put back in its place, while no server runs.
 func TestOnlyAnIntentWasForgotten(t *testing.T) {
 	t.Parallel()
 	const waits = `{"amount":2000,"currency":"usd","source":"tok_threeDSecureRequired"}`

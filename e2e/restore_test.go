@@ -249,7 +249,7 @@ func events(t *testing.T, c *apitest.Client) map[string]string {
 }
 
 // The data directory is put back as it was, with the server's identity and timeline, while no
-// server of ours runs: only the provider's records tell.
+// server runs: only the provider's records tell.
 func TestRestoredInPlace(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
@@ -275,7 +275,7 @@ func TestRestoredInPlace(t *testing.T) {
 	r.everything(func() *apitest.Client { return c })
 }
 
-// The same under a server of ours that goes on running: its memory tells.
+// The same under a server of our own that goes on running: its memory tells.
 func TestRestoredUnderARunningServer(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)

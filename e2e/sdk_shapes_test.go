@@ -29,7 +29,7 @@ func stripeSchemas(t *testing.T, version string) openapi3.Schemas {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json",
 		"github.com/stripe/stripe-mock@"+version)
-	cmd.Dir = t.TempDir() // no module of ours: it is not one of our requirements
+	cmd.Dir = t.TempDir() // not our own module: it is not one of our requirements
 	out, err := cmd.Output()
 	var module struct{ Dir string }
 	if err != nil || json.Unmarshal(out, &module) != nil || module.Dir == "" {
@@ -47,7 +47,7 @@ func stripeSchemas(t *testing.T, version string) openapi3.Schemas {
 	return spec.Components.Schemas
 }
 
-// shapes are answers of ours, each with the name that Stripe's schema of it has.
+// shapes are our own answers, each with the name that Stripe's schema of it has.
 func shapes(t *testing.T) map[string][][]byte {
 	t.Helper()
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // Another program with goose was in the database before us, with versions numbered like
-// ours, fewer, or by time; or it has tables of the names of ours, and we a schema of our own.
+// ours, fewer, or by time; or it has tables with our names, and we a schema of our own.
 func TestDatabaseOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	const table = `CREATE TABLE goose_db_version (

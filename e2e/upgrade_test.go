@@ -129,7 +129,7 @@ func TestRequestsGoOnDuringAMigration(t *testing.T) {
 }
 
 // upgradeHold is how long a dump holds a table in [TestUpgradeFromEachVersion]: longer than any
-// time-out of a client or of ours.
+// time-out of a client or our own.
 const upgradeHold = 40 * time.Second
 
 // Every migration from the first on, with a million rows, while the server of the version before

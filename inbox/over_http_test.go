@@ -187,7 +187,7 @@ func TestNewsSettlesWhatTheProviderHas(t *testing.T) {
 	if err := s.Pool.QueryRow(
 		t.Context(), "SELECT count(*) FROM outbox WHERE object_id = $1", id,
 	).Scan(&written); err != nil || written != 1 {
-		t.Errorf("%d events of ours, %v", written, err)
+		t.Errorf("%d events of our own, %v", written, err)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestTheProvidersOwnDeliveries(t *testing.T) {
 		if err := s.Pool.QueryRow(
 			t.Context(), "SELECT count(*) FROM outbox WHERE type = $1", kind,
 		).Scan(&n); err != nil || n != want {
-			t.Errorf("%s: %d events of ours, want %d, %v", kind, n, want, err)
+			t.Errorf("%s: %d events of our own, want %d, %v", kind, n, want, err)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"paidonce/internal/race"
 )
 
 // holder stands before a provider and holds the connections on which charges are asked for, without
@@ -73,7 +75,7 @@ func (h *holder) letGo() {
 // while less than 8 kB of it are in use. With more, as when an operation is copied in every frame,
 // it is 32 kB, and thousands may wait.
 func TestMemoryOfAWaitingCharge(t *testing.T) { // not parallel: it measures the whole process
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector's frames are larger")
 	}
 	const waiting, stackMax, heapMax = 400, 26 << 10, 32 << 10

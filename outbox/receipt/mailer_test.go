@@ -93,7 +93,7 @@ func read(t *testing.T, l letter) (mail.Header, string) {
 	return msg.Header, strings.ReplaceAll(string(body), "\r\n", "\n")
 }
 
-// What has no receipt of ours: money that is not taken, receipts that the provider mails, and what
+// What gets no receipt here: money that is not taken, receipts that the provider mails, and what
 // was before.
 func TestWhoGetsNone(t *testing.T) {
 	t.Parallel()
